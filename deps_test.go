@@ -37,10 +37,13 @@ var deps = map[string]string{
 
 	// Storage, indexing and background work.
 	"retrieval":  "analysis fusion passage query relevance search",
-	"index":      "document search analysis query segment embed vector fusion passage relevance retrieval",
 	"ingest":     "document extract chunk ignore sanitize",
 	"opensearch": "document search analysis query embed fusion httpclient passage relevance",
 	"indexing":   "document index ingest embed search terminal sanitize",
+
+	// The embedded store. Its parts know nothing of each other.
+	"index":          "document search analysis query segment embed vector fusion passage relevance retrieval index/database",
+	"index/database": "",
 
 	"storecopy": "document",
 
@@ -117,9 +120,9 @@ var deps = map[string]string{
 // restricted says which packages may import a module or package from outside.
 var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
-	"modernc.org/sqlite":                     "index",
+	"modernc.org/sqlite":                     "index/database",
 	"github.com/klauspost/compress":          "index",
-	"database/sql":                           "index",
+	"database/sql":                           "index index/database",
 	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags

@@ -9,6 +9,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
 )
 
 // Limits on one document.
@@ -49,7 +50,7 @@ func (x *Index) Prepare(ctx context.Context, changes []document.Change) (apply f
 	}
 	words, err := x.gather(ctx, changes)
 	if err != nil {
-		return nil, x.fault("writing documents", err)
+		return nil, x.db.Fault("writing documents", err)
 	}
 	return func(ctx context.Context) (err error) {
 		defer func() { x.dropGathered(words, err == nil) }()
@@ -85,9 +86,9 @@ func (p *poster) apply(ctx context.Context, changes []document.Change) error {
 }
 
 // writePause is how long Apply pauses after a change that took longer than
-// twice this time, so that other processes, which retry every busyStep, can
+// twice this time, so that other processes, which retry every database.BusyStep, can
 // write.
-const writePause = 2 * busyStep
+const writePause = 2 * database.BusyStep
 
 // checkChange returns an error of kind Invalid if a change is malformed or
 // cannot be stored.
@@ -119,7 +120,7 @@ type poster struct {
 func (x *Index) change(ctx context.Context, op string, words map[string]*gathered, f func(p *poster) error) error {
 	soon := false
 	err := x.mend(ctx, func() error {
-		return x.writePrepared(ctx, op, func(hot *preparedTx) error {
+		return x.db.WritePrepared(ctx, op, func(hot *preparedTx) error {
 			for _, g := range words {
 				g.used = false
 			}

@@ -7,23 +7,44 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"testing"
 	"time"
 )
 
-// Version is the version of the tables.
-var Version = len(migrations)
-
-// MigrateForever runs all migrations in a data folder, prints "migrated" on
-// stdout, and never commits.
-func MigrateForever(dir string) error {
-	stall := func(ctx context.Context, tx *sql.Tx) error {
-		fmt.Println("migrated")
-		time.Sleep(time.Hour)
-		return nil
+// raw returns a connection beside those of the index.
+func raw(t *testing.T, x *Index) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", x.db.Path()+"?_txlock=immediate&_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, err := open(context.Background(), Options{Dir: dir}, slices.Concat(migrations, []migration{stall}))
-	return err
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// execute runs a statement.
+func execute(t *testing.T, x *Index, text string, args ...any) {
+	t.Helper()
+	if err := x.write(t.Context(), "testing", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), text, args...)
+		return err
+	}); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// scanRow reads the row that a query returns.
+func scanRow(t *testing.T, x *Index, text string, to ...any) error {
+	t.Helper()
+	return x.read(t.Context(), "testing", func(tx *sql.Tx) error { return tx.QueryRowContext(t.Context(), text).Scan(to...) })
+}
+
+// maintain builds missing segments.
+func maintain(t *testing.T, x *Index) {
+	t.Helper()
+	if err := x.Maintain(t.Context(), nil); err != nil {
+		t.Errorf("Maintain() = %v", err)
+	}
 }
 
 // A State is what a check of an index has counted.
@@ -86,7 +107,7 @@ func (x *Index) Check(ctx context.Context) (state State, err error) {
 		if len(in) > 0 {
 			failed("the segments have %d documents that do not exist", len(in))
 		}
-		entries, _ := os.ReadDir(filepath.Join(filepath.Dir(x.path), segmentsDir))
+		entries, _ := os.ReadDir(filepath.Join(x.dir, segmentsDir))
 		for _, e := range entries {
 			if files[e.Name()] {
 				continue

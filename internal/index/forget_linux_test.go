@@ -17,7 +17,7 @@ func TestVerifiedMemory(t *testing.T) {
 	closeIt(t, x)
 	x = openIn(t, dir)
 	defer closeIt(t, x)
-	v, err := x.view(t.Context(), x.r, nil)
+	v, err := x.view(t.Context(), raw(t, x), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func TestGather(t *testing.T) {
 				if i == 1 && unused != tt.unused {
 					t.Errorf("%d labels were gathered again, want %d", unused, tt.unused)
 				}
-				rows, err := x.r.QueryContext(ctx, `SELECT label, body FROM segments JOIN segment_bodies USING(id) ORDER BY id`)
+				rows, err := raw(t, x).QueryContext(ctx, `SELECT label, body FROM segments JOIN segment_bodies USING(id) ORDER BY id`)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,32 +5,24 @@
 // The package implements the interfaces of package search over that file. Each
 // change is one transaction. Several processes may have the same index open;
 // each search reads one consistent state. Documents, texts, tags and sources
-// may be the only copy of what users wrote, so every migration of the tables
-// keeps them. Segments and vectors are derived and can be rebuilt (see
+// may be the only copy of what users wrote, so every upgrade of the tables keeps
+// them. Segments and vectors are derived and can be rebuilt (see
 // [Index.Maintain]).
 package index
 
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"modernc.org/sqlite"
 
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
 	"knowhow/internal/segment"
 )
 
@@ -65,18 +57,9 @@ type Options struct {
 
 // An Index is an open index file. Its methods are safe for concurrent use.
 type Index struct {
-	path    string
+	dir     string // the data folder
+	db      *database.DB
 	log     *slog.Logger
-	access  access               // to the file
-	version int                  // of the tables; see migrations
-	w       *sql.DB              // one connection that writes
-	r       *sql.DB              // connections that read
-	queries map[string]*sql.Stmt // of hotQueries, for r; closed with it
-
-	changes   atomic.Pointer[map[string]*sql.Stmt] // for w; closed with it; see prepareChanges
-	preparing sync.Mutex
-
-	damaged atomic.Bool // set when an operation finds damaged pages
 	open    openSegments
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
@@ -100,14 +83,14 @@ type Index struct {
 }
 
 // Open opens the index in a data folder and creates it if there is none. A file
-// of an older version of the program is migrated without loss. The error is of
+// of an older version of the program is upgraded without loss. The error is of
 // kind Corrupt for a file that is damaged or not an index, and of kind
-// Unsupported for a file of a newer version. Such a file is not changed, and
-// the error names it.
-func Open(ctx context.Context, o Options) (*Index, error) { return open(ctx, o, migrations) }
+// Unsupported for a file of a newer version or of one before the first release.
+// Such a file is not changed, and the error names it.
+func Open(ctx context.Context, o Options) (*Index, error) { return open(ctx, o, schema) }
 
-// open opens an index and runs the migrations in steps that the file lacks.
-func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
+// open opens an index with the tables of a schema.
+func open(ctx context.Context, o Options, s database.Schema) (*Index, error) {
 	if o.Dir == "" {
 		return nil, &errkind.Argument{Name: "data", Want: "a folder"}
 	}
@@ -118,7 +101,10 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
-	x := &Index{path: filepath.Join(dir, FileName), log: o.Log,
+	if err := database.CheckFolder(filepath.Join(dir, segmentsDir)); err != nil {
+		return nil, err
+	}
+	x := &Index{dir: dir, log: o.Log,
 		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, gatherLimit: gatherLimit,
 		maintaining: make(chan struct{}, 1),
 		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
@@ -128,20 +114,20 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
-	err = x.openFile(ctx, steps)
-	if o.ReadOnly && errors.Is(err, errkind.Denied) && ctx.Err() == nil {
-		err = x.openReadOnly(ctx, steps, err)
-	}
+	x.db, err = database.Open(ctx, database.Options{
+		Path: filepath.Join(dir, FileName), Schema: s, ReadOnly: o.ReadOnly, Reads: hotQueries, Log: x.log,
+	})
 	if err != nil {
 		return nil, err
 	}
+	x.expensive = make(chan struct{}, x.db.Readers()-1) // one connection is left for other searches
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop
 	x.done.Go(func() { x.verifyLoop(background) })
 	if o.Embedder != nil {
 		x.done.Go(func() { x.loadLoop(background) })
 	}
-	if x.access != readWrite {
+	if !x.db.Writable() {
 		return x, nil
 	}
 	x.sweep(ctx)
@@ -151,108 +137,10 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	return x, nil
 }
 
-// openFile opens the connections and runs the migrations in steps that the file
-// lacks.
-func (x *Index) openFile(ctx context.Context, steps []migration) (err error) {
-	if err := cmp.Or(x.checkHeader(), checkFolder(filepath.Join(filepath.Dir(x.path), segmentsDir))); err != nil {
-		return err
-	}
-	if x.w, err = x.connect(1, true); err != nil {
-		return err
-	}
-	readers := min(4, max(2, runtime.GOMAXPROCS(0)))
-	if x.r, err = x.connect(readers, false); err != nil {
-		return err
-	}
-	x.expensive = make(chan struct{}, readers-1)                                  // one connection is left for other searches
-	if err = x.prepare(ctx, steps); err == nil && len(steps) == len(migrations) { // tests open older tables
-		err = x.prepareHot(ctx)
-	}
-	if err != nil {
-		return errors.Join(x.fault("opening the index", err), x.w.Close(), x.r.Close())
-	}
-	return nil
-}
-
-// An access is how SQLite opens the file.
-type access string
-
-const (
-	readWrite access = ""
-	readOnly  access = "mode=ro"             // beside processes that may write
-	immutable access = "mode=ro&immutable=1" // nobody writes, and the log is ignored
-)
-
-// openReadOnly opens an index that cannot be written. denied is the error of
-// opening it for writing.
-func (x *Index) openReadOnly(ctx context.Context, steps []migration, denied error) error {
-	// SQLite cannot make the files beside the database. If they are there, they are
-	// those of a process that writes, or of one that died.
-	log, err := os.Stat(x.path + "-wal")
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		x.access = immutable
-		err = x.openFile(ctx, steps)
-	case err == nil:
-		x.access = readOnly
-		if err = x.openFile(ctx, steps); errors.Is(err, errkind.Denied) && log.Size() == 0 {
-			x.access = immutable
-			err = x.openFile(ctx, steps)
-		}
-	}
-	switch {
-	case errors.Is(err, errkind.Denied) && log != nil && log.Size() > 0:
-		return fmt.Errorf("opening the index: %s cannot be written, and the last changes in %s were not completed: "+
-			"copy the data folder to a place that can be written, and use the copy: %w", x.path, filepath.Base(x.path)+"-wal", errkind.Denied)
-	case errors.Is(err, errkind.Denied):
-		return denied
-	}
-	return err
-}
-
 // Close waits for background work to end and closes the file.
 func (x *Index) Close() error {
 	x.stop()
 	x.done.Wait()
 	x.closeSegments()
-	return errors.Join(x.r.Close(), x.w.Close())
-}
-
-// Sizes of one connection's page cache, in KiB. SQLite's memory is not part of
-// Go's heap, so the runtime's memory limit does not cover it. Most pages that
-// searches read are texts, which a larger cache would rarely have.
-const (
-	readCache  = 2048
-	writeCache = 8192
-)
-
-// connect returns a pool of n connections.
-func (x *Index) connect(n int, write bool) (*sql.DB, error) {
-	cache, wait := readCache, busyWait
-	if write {
-		cache, wait = writeCache, 0 // see begin
-	}
-	v := url.Values{"_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
-		fmt.Sprintf("cache_size(-%d)", cache), "journal_size_limit(67108864)", "trusted_schema(0)",
-	}, "_dqs": {"0"}, "_defensive": {"1"}}
-	if write && x.access == readWrite {
-		v.Set("_txlock", "immediate")
-	} else {
-		v.Set("_query_only", "1")
-	}
-	// A path may contain characters that are special in a URI. On
-	// Windows it has no leading slash.
-	path := filepath.ToSlash(x.path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
-	}
-	c, err := sqlite.NewConnector((&url.URL{Scheme: "file", Path: path, RawQuery: strings.TrimSuffix(v.Encode()+"&"+string(x.access), "&")}).String())
-	if err != nil {
-		return nil, fmt.Errorf("opening the index: %w", err)
-	}
-	db := sql.OpenDB(c)
-	db.SetMaxOpenConns(n)
-	db.SetMaxIdleConns(n)
-	return db, nil
+	return x.db.Close()
 }

@@ -66,7 +66,7 @@ func TestLeftovers(t *testing.T) {
 // segmentCount returns the number of segments.
 func segmentCount(t *testing.T, x *Index) (n int) {
 	t.Helper()
-	if err := x.r.QueryRow(`SELECT count(*) FROM segments`).Scan(&n); err != nil {
+	if err := scanRow(t, x, `SELECT count(*) FROM segments`, &n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -108,9 +108,7 @@ func TestMergeAtOpen(t *testing.T) {
 	if x.mergeAll(t.Context(), mergeable, false) {
 		t.Error("segments were merged under the lease of another process")
 	}
-	if _, err := x.w.Exec(`UPDATE leases SET until=?`, time.Now().Add(-time.Second).UnixMilli()); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, x, `UPDATE leases SET until=?`, time.Now().Add(-time.Second).UnixMilli())
 	closeIt(t, x)
 	x = openIn(t, dir)
 	defer closeIt(t, x)
@@ -164,9 +162,7 @@ func TestMergeAgain(t *testing.T) {
 	loop := startSegmentLoop(t, x)
 	signal(x.mergeSoon)
 	loop.retry <- time.Now() // accepted after the merge was refused
-	if _, err := x.w.Exec(`DELETE FROM leases`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, x, `DELETE FROM leases`)
 	for segmentCount(t, x) >= tierLength && t.Context().Err() == nil {
 		select {
 		case loop.retry <- time.Now():

@@ -110,7 +110,7 @@ func (x *Index) Enqueue(ctx context.Context, kind, filename string, payload []by
 // they still wait.
 func (x *Index) addJobs(ctx context.Context) {
 	var jobs []*newJob
-	err := x.writePrepared(ctx, "adding a job", func(p *preparedTx) error {
+	err := x.db.WritePrepared(ctx, "adding a job", func(p *preparedTx) error {
 		jobs = x.jobs.take()
 		now := time.Now().UnixMilli()
 		for _, j := range jobs {
@@ -172,7 +172,7 @@ func (x *Index) ClaimJobs(ctx context.Context, kind, owner string, ttl time.Dura
 		return nil, err
 	}
 	var jobs []Job
-	err = x.writePrepared(ctx, "claiming a job", func(p *preparedTx) error {
+	err = x.db.WritePrepared(ctx, "claiming a job", func(p *preparedTx) error {
 		jobs = nil
 		if err := find(p); err != nil || first == 0 {
 			return err

@@ -220,7 +220,7 @@ func TestEnqueueAtOnce(t *testing.T) {
 	x, other := openIn(t, dir), openIn(t, dir)
 	defer closeIt(t, x)
 	defer closeIt(t, other)
-	blocking, err := other.w.BeginTx(t.Context(), nil)
+	blocking, err := raw(t, other).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

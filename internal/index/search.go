@@ -32,7 +32,7 @@ func (x *Index) searching(ctx context.Context, text string, labels []string, f f
 			return cmp.Or(ctx.Err(), errWaited)
 		}
 	}
-	conn, err := x.r.Conn(waiting)
+	conn, err := x.db.Conn(waiting)
 	if err != nil {
 		if waiting.Err() != nil {
 			err = errWaited
@@ -41,7 +41,7 @@ func (x *Index) searching(ctx context.Context, text string, labels []string, f f
 	}
 	defer conn.Close()
 	return x.mend(ctx, func() error {
-		return x.transact(ctx, conn, "searching", func(tx *sql.Tx) error {
+		return x.db.ReadIn(ctx, conn, "searching", func(tx *sql.Tx) error {
 			return x.evaluate(ctx, x.prepared(tx), labels, func(e *evaluator) error {
 				e.until = until
 				return f(e)

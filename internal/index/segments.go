@@ -22,6 +22,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
 	"knowhow/internal/segment"
 )
 
@@ -225,7 +226,7 @@ func (x *Index) segmentData(ctx context.Context, q querier, r segmentRow, h *han
 	path := x.segmentPath(r.file)
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, damage("%s is %s and not a file", r.file, fileKind(info.Mode()))
+		return nil, damage("%s is %s and not a file", r.file, database.FileKind(info.Mode()))
 	}
 	var f *os.File
 	if err == nil {
@@ -242,7 +243,7 @@ func (x *Index) segmentData(ctx context.Context, q querier, r segmentRow, h *han
 	case err != nil:
 		return nil, fmt.Errorf("opening a search segment: %w", err)
 	case !info.Mode().IsRegular():
-		return nil, damage("%s is %s and not a file", r.file, fileKind(info.Mode()))
+		return nil, damage("%s is %s and not a file", r.file, database.FileKind(info.Mode()))
 	case info.Size() != r.size:
 		return nil, damage("it has %d bytes instead of %d", info.Size(), r.size)
 	}
@@ -281,7 +282,7 @@ func (x *Index) condemn(d *damagedSegment) {
 	x.closeViewsLocked()
 	x.open.mu.Unlock()
 	if !known {
-		where := x.path
+		where := x.db.Path()
 		if d.row.file != "" {
 			where = x.segmentPath(d.row.file)
 		}
@@ -361,7 +362,7 @@ func (x *Index) checkFile(h *handle) error {
 }
 
 func (x *Index) segmentPath(file string) string {
-	return filepath.Join(filepath.Dir(x.path), segmentsDir, file)
+	return filepath.Join(x.dir, segmentsDir, file)
 }
 
 // release removes a reference to a segment.
@@ -482,8 +483,8 @@ const (
 // createTemporary creates a file in the folder of segments. If this process dies,
 // removeOrphans removes it.
 func (x *Index) createTemporary(kind string) (*os.File, error) {
-	dir := filepath.Join(filepath.Dir(x.path), segmentsDir)
-	if err := checkFolder(dir); err != nil {
+	dir := filepath.Join(x.dir, segmentsDir)
+	if err := database.CheckFolder(dir); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -620,8 +621,8 @@ const orphanAge = 10 * time.Minute
 // removeOrphans removes files of segments that no row names: those that were
 // merged, and those of a process that died.
 func (x *Index) removeOrphans(ctx context.Context) error {
-	dir := filepath.Join(filepath.Dir(x.path), segmentsDir)
-	if err := checkFolder(dir); err != nil {
+	dir := filepath.Join(x.dir, segmentsDir)
+	if err := database.CheckFolder(dir); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(dir)
