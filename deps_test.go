@@ -42,8 +42,9 @@ var deps = map[string]string{
 	"indexing":   "document index ingest embed search terminal sanitize",
 
 	// The embedded store. Its parts know nothing of each other.
-	"index":          "document search analysis query segment embed vector fusion passage relevance retrieval index/database",
+	"index":          "document search analysis query segment embed vector fusion passage relevance retrieval index/database index/queue",
 	"index/database": "",
+	"index/queue":    "index/database",
 
 	"storecopy": "document",
 
@@ -94,7 +95,7 @@ var deps = map[string]string{
 	"search/scope": "search",
 
 	// The knowledge base.
-	"kb":       "document index ingest query sanitize search",
+	"kb":       "document index index/queue ingest query sanitize search",
 	"kbserver": "httpguard kb",
 
 	// The web page of a server.
@@ -122,7 +123,7 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index/database",
 	"github.com/klauspost/compress":          "index",
-	"database/sql":                           "index index/database",
+	"database/sql":                           "index index/database index/queue",
 	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"knowhow/internal/index/queue"
 	"knowhow/internal/segment"
 )
 
@@ -19,14 +20,11 @@ func (x *Index) Backup(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	return x.db.Backup(ctx, file, []string{
+	return x.db.Backup(ctx, file, append([]string{
 		`DELETE FROM segments WHERE file<>''`,
 		markRebuild,
 		`DELETE FROM leases`,
-		`UPDATE queue SET state='failed', owner='', lease=0, payload=x'', error='the file is not part of the backup: add it again'
-			WHERE state IN ('queued', 'running') AND filename<>''`,
-		`UPDATE queue SET state='queued', owner='', lease=0, attempts=0 WHERE state='running'`,
-	})
+	}, queue.Detach...))
 }
 
 // maxProblems is the maximum number of problems that Examine returns.

@@ -23,6 +23,7 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index/database"
+	"knowhow/internal/index/queue"
 	"knowhow/internal/segment"
 )
 
@@ -64,7 +65,7 @@ type Index struct {
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
 	vectors vectors   // what searches by meaning need
-	jobs    newJobs
+	queue   *queue.Queue
 
 	builders sync.Pool // of empty *segment.Builder
 
@@ -109,7 +110,6 @@ func open(ctx context.Context, o Options, s database.Schema) (*Index, error) {
 		maintaining: make(chan struct{}, 1),
 		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
 	x.vectors.embedder, x.vectors.limit, x.vectors.loadSoon = o.Embedder, cmp.Or(o.EmbedTime, embedTime), make(chan struct{}, 1)
-	x.jobs.adding = make(chan struct{}, 1)
 	x.builders.New = func() any { return &segment.Builder{} }
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
@@ -120,6 +120,7 @@ func open(ctx context.Context, o Options, s database.Schema) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.queue = queue.New(x.db)
 	x.expensive = make(chan struct{}, x.db.Readers()-1) // one connection is left for other searches
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop

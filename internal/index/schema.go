@@ -1,6 +1,9 @@
 package index
 
-import "knowhow/internal/index/database"
+import (
+	"knowhow/internal/index/database"
+	"knowhow/internal/index/queue"
+)
 
 // schema is the tables of the index. Their versions begin with 7, because programs
 // before the first release had others, and the present ones are those of the last
@@ -31,7 +34,7 @@ var schema = database.Schema{Application: 0x4b6e4877 /* KnHw */, First: 7, Creat
 //
 // The vectors of chunks have numbers that are never used again; see vectors.go.
 // models.used is when vectors of the model were last written or looked for.
-// segments and segment_bodies are described in segments.go, queue in queue.go.
+// segments and segment_bodies are described in segments.go.
 const tables = `
 CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO kv(key, value) VALUES('` + keyGeneration + `', '0');
@@ -102,20 +105,6 @@ CREATE TABLE segments(
 	file TEXT NOT NULL);
 CREATE INDEX segments_label ON segments(label);
 CREATE TABLE segment_bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE queue(
-	id INTEGER PRIMARY KEY AUTOINCREMENT,
-	kind TEXT NOT NULL,
-	state TEXT NOT NULL,
-	filename TEXT NOT NULL,
-	payload BLOB NOT NULL,
-	attempts INTEGER NOT NULL,
-	owner TEXT NOT NULL,
-	lease INTEGER NOT NULL,
-	created INTEGER NOT NULL,
-	updated INTEGER NOT NULL,
-	doc INTEGER,
-	error TEXT NOT NULL);
-CREATE INDEX queue_state ON queue(state, id);
 CREATE TABLE queries(word TEXT NOT NULL, label TEXT NOT NULL, n INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(word, label)) WITHOUT ROWID;
 CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE sources(
@@ -124,7 +113,7 @@ CREATE TABLE sources(
 	description TEXT NOT NULL,
 	rules TEXT NOT NULL,
 	left_out TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
-`
+` + queue.Tables
 
 // The keys of table kv.
 const (

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"knowhow/internal/index/database"
+	"knowhow/internal/index/queue"
 )
 
 type (
@@ -14,8 +15,8 @@ type (
 )
 
 // hotQueries are prepared once for each connection that reads.
-var hotQueries = []string{segmentsQuery, labelSegmentsQuery, deletionsQuery, bodyQuery, columnQuery("modified"), hitRowsQuery,
-	partsQuery, partQuery, chunkRowsQuery, placesQuery, languageQuery, nextJob}
+var hotQueries = append([]string{segmentsQuery, labelSegmentsQuery, deletionsQuery, bodyQuery, columnQuery("modified"), hitRowsQuery,
+	partsQuery, partQuery, chunkRowsQuery, placesQuery, languageQuery}, queue.Reads...)
 
 // collect runs a query and calls scan for each row.
 func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text string, args ...any) error {
