@@ -42,9 +42,10 @@ var deps = map[string]string{
 	"indexing":   "document index ingest embed search terminal sanitize",
 
 	// The embedded store. Its parts know nothing of each other.
-	"index":          "document search analysis query segment embed vector fusion passage relevance retrieval index/database index/queue",
+	"index":          "document search analysis query segment embed vector fusion passage relevance retrieval index/database index/queue index/segments",
 	"index/database": "",
 	"index/queue":    "index/database",
+	"index/segments": "analysis document index/database segment",
 
 	"storecopy": "document",
 
@@ -123,7 +124,7 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index/database",
 	"github.com/klauspost/compress":          "index",
-	"database/sql":                           "index index/database index/queue",
+	"database/sql":                           "index index/database index/queue index/segments",
 	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags

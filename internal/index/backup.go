@@ -5,9 +5,10 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"knowhow/internal/index/queue"
-	"knowhow/internal/segment"
+	"knowhow/internal/index/segments"
 )
 
 // Backup writes a consistent copy of the index to a new file. Other
@@ -20,11 +21,7 @@ func (x *Index) Backup(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	return x.db.Backup(ctx, file, append([]string{
-		`DELETE FROM segments WHERE file<>''`,
-		markRebuild,
-		`DELETE FROM leases`,
-	}, queue.Detach...))
+	return x.db.Backup(ctx, file, slices.Concat(segments.Detach, queue.Detach, []string{`DELETE FROM leases`}))
 }
 
 // maxProblems is the maximum number of problems that Examine returns.
@@ -63,25 +60,11 @@ func (x *Index) Examine(ctx context.Context) (problems []Problem, err error) {
 		if err != nil {
 			return err
 		}
-		rows, err := segmentRows(ctx, tx, nil)
-		if err != nil {
-			return err
+		damaged, incomplete, err := x.segments.Damaged(ctx, tx)
+		for _, label := range damaged {
+			problems = append(problems, Problem{fmt.Sprintf("the words of the label %q are damaged", label), true})
 		}
-		for _, r := range rows {
-			if r.format != segment.Version {
-				continue // Maintain builds it again
-			}
-			h, err := x.openSegment(ctx, tx, r)
-			if err == nil {
-				err = h.verify()
-				x.release(h)
-			}
-			if err != nil {
-				problems = append(problems, Problem{fmt.Sprintf("the words of the label %q are damaged", r.label), true})
-			}
-		}
-		rebuild, err := kvValue(ctx, tx, keyRebuild)
-		if rebuild != "" {
+		if incomplete {
 			problems = append(problems, Problem{"the words of some documents are missing", true})
 		}
 		return err

@@ -204,7 +204,7 @@ func TestKilledWriters(t *testing.T) {
 		if err != nil {
 			t.Fatalf("round %d: Open() = %v", round, err)
 		}
-		state, err := x.Check(t.Context())
+		state, err := x.Check(t)
 		if err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}

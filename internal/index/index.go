@@ -24,7 +24,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/index/database"
 	"knowhow/internal/index/queue"
-	"knowhow/internal/segment"
+	"knowhow/internal/index/segments"
 )
 
 // FileName is the name of the index file inside the data folder.
@@ -58,29 +58,21 @@ type Options struct {
 
 // An Index is an open index file. Its methods are safe for concurrent use.
 type Index struct {
-	dir     string // the data folder
-	db      *database.DB
-	log     *slog.Logger
-	open    openSegments
-	popular wordCache // fallback of PopularWords
-	counts  searchLog // words that were searched for and are not yet written
-	vectors vectors   // what searches by meaning need
-	queue   *queue.Queue
+	dir      string // the data folder
+	db       *database.DB
+	log      *slog.Logger
+	segments *segments.Store
+	popular  wordCache // fallback of PopularWords
+	counts   searchLog // words that were searched for and are not yet written
+	vectors  vectors   // what searches by meaning need
+	queue    *queue.Queue
 
-	builders sync.Pool // of empty *segment.Builder
+	searchTime time.Duration // for waiting, matching and ranking in one search
+	waitTime   time.Duration // for waiting in one search
+	expensive  chan struct{} // has a place for each expensive search that runs
 
-	searchTime   time.Duration // for waiting, matching and ranking in one search
-	waitTime     time.Duration // for waiting in one search
-	verifiedSize int           // these are as the constants, except in tests
-	gatherLimit  int
-	expensive    chan struct{} // has a place for each expensive search that runs
-
-	maintaining chan struct{} // has a place for one call of Maintain
-	mergeSoon   chan struct{} // one signal for segmentLoop
-	rebuildSoon chan struct{} // the same
-	verifySoon  chan struct{} // one signal for verifyLoop
-	stop        context.CancelFunc
-	done        sync.WaitGroup
+	stop context.CancelFunc
+	done sync.WaitGroup
 }
 
 // Open opens the index in a data folder and creates it if there is none. A file
@@ -88,10 +80,17 @@ type Index struct {
 // kind Corrupt for a file that is damaged or not an index, and of kind
 // Unsupported for a file of a newer version or of one before the first release.
 // Such a file is not changed, and the error names it.
-func Open(ctx context.Context, o Options) (*Index, error) { return open(ctx, o, schema) }
+func Open(ctx context.Context, o Options) (*Index, error) {
+	return open(ctx, o, setup{schema: schema})
+}
 
-// open opens an index with the tables of a schema.
-func open(ctx context.Context, o Options, s database.Schema) (*Index, error) {
+// A setup is what tests change.
+type setup struct {
+	schema   database.Schema
+	segments segments.Options
+}
+
+func open(ctx context.Context, o Options, s setup) (*Index, error) {
 	if o.Dir == "" {
 		return nil, &errkind.Argument{Name: "data", Want: "a folder"}
 	}
@@ -102,39 +101,41 @@ func open(ctx context.Context, o Options, s database.Schema) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
-	if err := database.CheckFolder(filepath.Join(dir, segmentsDir)); err != nil {
+	if err := database.CheckFolder(filepath.Join(dir, segments.Dir)); err != nil {
 		return nil, err
 	}
 	x := &Index{dir: dir, log: o.Log,
-		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, gatherLimit: gatherLimit,
-		maintaining: make(chan struct{}, 1),
-		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
+		searchTime: maxSearchTime, waitTime: maxSearchTime}
 	x.vectors.embedder, x.vectors.limit, x.vectors.loadSoon = o.Embedder, cmp.Or(o.EmbedTime, embedTime), make(chan struct{}, 1)
-	x.builders.New = func() any { return &segment.Builder{} }
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
 	x.db, err = database.Open(ctx, database.Options{
-		Path: filepath.Join(dir, FileName), Schema: s, ReadOnly: o.ReadOnly, Reads: hotQueries, Log: x.log,
+		Path: filepath.Join(dir, FileName), Schema: s.schema, ReadOnly: o.ReadOnly, Reads: hotQueries, Log: x.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	x.queue = queue.New(x.db)
+	x.segments = segments.New(segments.Options{
+		DB: x.db, Documents: storedDocuments{}, Leases: x, Log: x.log,
+		Progress:     func(ctx context.Context, done, total int) { _ = x.SetProgress(ctx, Progress{Done: done, Total: total}) },
+		VerifiedSize: s.segments.VerifiedSize, BuildLimit: s.segments.BuildLimit,
+	})
 	x.expensive = make(chan struct{}, x.db.Readers()-1) // one connection is left for other searches
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop
-	x.done.Go(func() { x.verifyLoop(background) })
+	if x.db.Writable() {
+		x.segments.Sweep(ctx)
+	}
+	x.done.Go(func() { x.segments.Run(background) })
 	if o.Embedder != nil {
 		x.done.Go(func() { x.loadLoop(background) })
 	}
 	if !x.db.Writable() {
 		return x, nil
 	}
-	x.sweep(ctx)
-	signal(x.mergeSoon) // a process that died may have left it undone
 	x.done.Go(func() { x.recordSearches(background) })
-	x.done.Go(func() { x.segmentLoop(background) })
 	return x, nil
 }
 
@@ -142,6 +143,11 @@ func open(ctx context.Context, o Options, s database.Schema) (*Index, error) {
 func (x *Index) Close() error {
 	x.stop()
 	x.done.Wait()
-	x.closeSegments()
+	x.segments.Close()
 	return x.db.Close()
+}
+
+// Maintain builds missing segments; see [segments.Store.Maintain].
+func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) error {
+	return x.segments.Maintain(ctx, progress)
 }

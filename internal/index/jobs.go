@@ -37,18 +37,18 @@ func (x *Index) FinishJobs(ctx context.Context, owner string, jobs ...FinishedJo
 	if err != nil {
 		return err
 	}
-	defer func() { x.dropGathered(words, err == nil) }()
-	return x.change(ctx, "finishing a job", words, func(p *poster) error {
-		if err := p.apply(ctx, changes); err != nil {
+	defer func() { x.segments.Drop(words, err == nil) }()
+	return x.change(ctx, "finishing a job", words, func(w *writer) error {
+		if err := w.apply(ctx, changes); err != nil {
 			return err
 		}
 		for _, j := range jobs {
 			var number int64
-			err := p.hot.QueryRowContext(ctx, `SELECT id FROM docs WHERE doc_id=?`, j.DocumentID).Scan(&number)
+			err := w.tx.QueryRowContext(ctx, `SELECT id FROM docs WHERE doc_id=?`, j.DocumentID).Scan(&number)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return err
 			}
-			if err := queue.EndIn(ctx, p.hot, j.ID, owner, number); err != nil {
+			if err := queue.EndIn(ctx, w.tx, j.ID, owner, number); err != nil {
 				return err
 			}
 		}

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	"knowhow/internal/document"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -66,7 +66,7 @@ func largeFolder(t *testing.T) (dir string) {
 // segmentFiles returns the paths of the segments in files.
 func segmentFiles(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, segmentsDir, "*"+segmentSuffix))
+	files, err := filepath.Glob(filepath.Join(dir, segments.Dir, "*.segment"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,6 @@ func TestDamageWhileRunning(t *testing.T) {
 				}
 			}
 			apply(t, x, simple("large7", 3), document.Change{Delete: &document.Ref{Label: "a", Path: "large8"}})
-			x.verify(t.Context())
 			if err := x.Maintain(t.Context(), nil); err != nil {
 				t.Fatalf("Maintain() = %v", err)
 			}
@@ -198,37 +197,5 @@ func TestRebuildIsReported(t *testing.T) {
 		if strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log does not contain %q once:\n%s", want, log.String())
 		}
-	}
-}
-
-// TestRebuildProgress checks that searches get the progress while damaged
-// segments are built again in the background.
-func TestRebuildProgress(t *testing.T) {
-	x := openIn(t, t.TempDir())
-	defer closeIt(t, x)
-	apply(t, x, large(300)...)
-	total(t, x, "happy")
-	x.maintaining <- struct{}{} // stops Maintain
-	flip(t, segmentFiles(t, x.dir)[0], 8, 2400)
-	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10})
-	if err != nil || !p.Partial {
-		t.Errorf("Search(happy) = %+v, %v, want a partial result", p, err)
-	}
-	for {
-		if _, _, busy := x.Indexing(t.Context(), nil); busy {
-			break
-		}
-		runtime.Gosched()
-	}
-	<-x.maintaining
-	maintain(t, x)
-	if n := total(t, x, "happy"); n != 300 {
-		t.Errorf("Search(happy) = %d, want 300", n)
-	}
-	for {
-		if _, _, busy := x.Indexing(t.Context(), nil); !busy {
-			break
-		}
-		runtime.Gosched()
 	}
 }

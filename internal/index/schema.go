@@ -3,13 +3,12 @@ package index
 import (
 	"knowhow/internal/index/database"
 	"knowhow/internal/index/queue"
+	"knowhow/internal/index/segments"
 )
 
 // schema is the tables of the index. Their versions begin with 7, because programs
 // before the first release had others, and the present ones are those of the last
 // of these programs.
-//
-// An upgrade that leaves documents without a segment must run [markRebuild].
 var schema = database.Schema{Application: 0x4b6e4877 /* KnHw */, First: 7, Create: tables}
 
 // tables creates the tables.
@@ -34,10 +33,8 @@ var schema = database.Schema{Application: 0x4b6e4877 /* KnHw */, First: 7, Creat
 //
 // The vectors of chunks have numbers that are never used again; see vectors.go.
 // models.used is when vectors of the model were last written or looked for.
-// segments and segment_bodies are described in segments.go.
 const tables = `
 CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-INSERT INTO kv(key, value) VALUES('` + keyGeneration + `', '0');
 CREATE TABLE docs(
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	doc_id TEXT NOT NULL UNIQUE,
@@ -93,18 +90,6 @@ CREATE TABLE vectors(
 	vector BLOB NOT NULL,
 	UNIQUE(chunk, model));
 CREATE INDEX vectors_label ON vectors(label, model, id);
-CREATE TABLE segments(
-	id INTEGER PRIMARY KEY AUTOINCREMENT,
-	label TEXT NOT NULL,
-	analyzer INTEGER NOT NULL,
-	format INTEGER NOT NULL,
-	docs INTEGER NOT NULL,
-	size INTEGER NOT NULL,
-	removed INTEGER NOT NULL,
-	deleted BLOB,
-	file TEXT NOT NULL);
-CREATE INDEX segments_label ON segments(label);
-CREATE TABLE segment_bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE queries(word TEXT NOT NULL, label TEXT NOT NULL, n INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(word, label)) WITHOUT ROWID;
 CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE sources(
@@ -113,14 +98,12 @@ CREATE TABLE sources(
 	description TEXT NOT NULL,
 	rules TEXT NOT NULL,
 	left_out TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
-` + queue.Tables
+` + segments.Tables + queue.Tables
 
 // The keys of table kv.
 const (
-	keyGeneration = "generation" // increases with every change of documents
-	keyProgress   = "progress:"  // followed by a label; see SetProgress
-	keyVectorTime = "vectors"    // when all chunks will have vectors, and when that was estimated
-	keyRebuild    = "rebuild"    // counts deleted segments whose documents are to be indexed again; none when all are
+	keyProgress   = "progress:" // followed by a label; see SetProgress
+	keyVectorTime = "vectors"   // when all chunks will have vectors, and when that was estimated
 )
 
 // A row number in chunks and texts is a document number and, in the lowest
@@ -137,5 +120,5 @@ func rowOf(doc int64, n int) int64 { return doc<<chunkBits | int64(n) }
 // Sizes of stored values.
 const (
 	textPart  = 32 << 10 // bytes of a text in one row of texts, before they are compressed
-	titleSize = 1 << 10  // bytes of a title that are indexed
+	titleSize = 1 << 10  // bytes of a title that are embedded
 )

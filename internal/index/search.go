@@ -40,7 +40,7 @@ func (x *Index) searching(ctx context.Context, text string, labels []string, f f
 		return cmp.Or(ctx.Err(), err)
 	}
 	defer conn.Close()
-	return x.mend(ctx, func() error {
+	return x.segments.Retry(ctx, func() error {
 		return x.db.ReadIn(ctx, conn, "searching", func(tx *sql.Tx) error {
 			return x.evaluate(ctx, x.prepared(tx), labels, func(e *evaluator) error {
 				e.until = until
@@ -162,9 +162,9 @@ func (e *evaluator) sorted(ctx context.Context, m *matched, keys []search.SortKe
 	}
 	by = append(by, last)
 	rows := make([][]int64, len(m.docs))
-	for i, h := range e.view.handles {
+	for i, g := range e.view.Segments {
 		var err error
-		if rows[i], err = h.rowsOf(); err != nil {
+		if rows[i], err = g.Numbers(); err != nil {
 			return nil, err
 		}
 	}

@@ -3,20 +3,22 @@ package index
 import (
 	"context"
 	"database/sql"
+	"slices"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/index/database"
 	"knowhow/internal/index/queue"
+	"knowhow/internal/index/segments"
 )
 
 type (
 	querier    = database.Querier
-	changer    = database.Changer
 	preparedTx = database.Prepared
 )
 
 // hotQueries are prepared once for each connection that reads.
-var hotQueries = append([]string{segmentsQuery, labelSegmentsQuery, deletionsQuery, bodyQuery, columnQuery("modified"), hitRowsQuery,
-	partsQuery, partQuery, chunkRowsQuery, placesQuery, languageQuery}, queue.Reads...)
+var hotQueries = slices.Concat(segments.Reads, queue.Reads, []string{
+	columnQuery("modified"), hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery, languageQuery})
 
 // collect runs a query and calls scan for each row.
 func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text string, args ...any) error {
@@ -46,5 +48,13 @@ func (x *Index) prepared(tx *sql.Tx) *preparedTx { return x.db.Prepared(tx) }
 // state. A damaged segment is built again in the background, and the function
 // is called again without it.
 func (x *Index) readSegments(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
-	return x.mend(ctx, func() error { return x.read(ctx, op, f) })
+	return x.segments.Retry(ctx, func() error { return x.read(ctx, op, f) })
+}
+
+// tokensOf returns the tokens of a text in a language.
+func tokensOf(text string, l analysis.Language) (tokens []string) {
+	for t := range analysis.Tokens(text, l) {
+		tokens = append(tokens, t.Text)
+	}
+	return tokens
 }

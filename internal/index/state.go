@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/search"
 )
 
@@ -337,7 +338,7 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 		if s.VectorTime, err = vectorTime(ctx, tx); err != nil {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(iif(file<>'', size, 0)), 0) FROM segments`).Scan(&s.Segments, &s.FileBytes); err != nil {
+		if s.Segments, s.FileBytes, err = segments.Stats(ctx, tx); err != nil {
 			return err
 		}
 		return collect(ctx, tx, func(rows *sql.Rows) error {
