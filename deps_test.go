@@ -43,10 +43,15 @@ var deps = map[string]string{
 
 	// Storage, indexing and background work.
 	"retrieval":  "analysis fusion passage query relevance search",
-	"index":      "document search analysis query segment embed vector fusion passage relevance retrieval",
 	"ingest":     "document extract chunk ignore sanitize",
 	"opensearch": "document search analysis query embed fusion httpclient passage relevance",
 	"indexing":   "document index ingest embed search terminal sanitize",
+
+	// The embedded store. Its parts know nothing of each other.
+	"index":          "document search analysis query segment embed vector fusion passage relevance retrieval index/database index/queue index/segments",
+	"index/database": "",
+	"index/queue":    "index/database",
+	"index/segments": "analysis document index/database segment",
 
 	"storecopy": "document",
 
@@ -97,7 +102,7 @@ var deps = map[string]string{
 	"search/scope": "search",
 
 	// The knowledge base.
-	"kb":       "document index ingest query sanitize search",
+	"kb":       "document index index/queue ingest query sanitize search",
 	"kbserver": "httpguard kb",
 
 	// The web page of a server.
@@ -130,9 +135,9 @@ var deps = map[string]string{
 // restricted says which packages may import a module or package from outside.
 var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
-	"modernc.org/sqlite":                     "index",
+	"modernc.org/sqlite":                     "index/database",
 	"github.com/klauspost/compress":          "index",
-	"database/sql":                           "index",
+	"database/sql":                           "index index/database index/queue index/segments",
 	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags

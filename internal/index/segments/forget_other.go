@@ -1,6 +1,6 @@
 //go:build !linux
 
-package index
+package segments
 
 // forget is for Linux only.
 func forget([]byte) {}

@@ -1,28 +1,33 @@
-package index
+// Package queue is a queue of jobs on disk that all processes of a data folder
+// share. Each job has a kind. The jobs of a kind run one after another, by one
+// process at a time, which claims them for some time and renews its claims. A
+// process that dies loses them.
+package queue
 
 import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
 )
 
 // The states of a job.
 const (
-	JobQueued  = "queued"
-	JobRunning = "running"
-	JobDone    = "done"
-	JobFailed  = "failed"
+	Queued  = "queued"
+	Running = "running"
+	Done    = "done"
+	Failed  = "failed"
 )
 
-// A Job is work in the queue, which is on disk and shared by all processes.
+// A Job is work in the queue.
 type Job struct {
 	ID       int64 // increases from job to job
 	Kind     string
@@ -36,7 +41,47 @@ type Job struct {
 	Updated  time.Time // when its state was last changed
 }
 
-// A newJob is a job that a call of Enqueue adds.
+// Tables are statements that create the tables of the queue.
+const Tables = `
+CREATE TABLE queue(
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	kind TEXT NOT NULL,
+	state TEXT NOT NULL,
+	filename TEXT NOT NULL,
+	payload BLOB NOT NULL,
+	attempts INTEGER NOT NULL,
+	owner TEXT NOT NULL,
+	lease INTEGER NOT NULL,
+	created INTEGER NOT NULL,
+	updated INTEGER NOT NULL,
+	doc INTEGER,
+	error TEXT NOT NULL);
+CREATE INDEX queue_state ON queue(state, id);
+`
+
+// Detach are statements that end what refers to processes and to files, in a copy
+// of the database without them: claims, and jobs that need a file.
+var Detach = []string{
+	`UPDATE queue SET state='failed', owner='', lease=0, payload=x'', error='the file is not part of the backup: add it again'
+		WHERE state IN ('queued', 'running') AND filename<>''`,
+	`UPDATE queue SET state='queued', owner='', lease=0, attempts=0 WHERE state='running'`,
+}
+
+// Reads are the statements that should be prepared for reading.
+var Reads = []string{nextJob}
+
+// A Queue is the queue in a database. Its methods are safe for concurrent use.
+type Queue struct {
+	db      *database.DB
+	adding  chan struct{} // has a place for the caller that adds jobs
+	mu      sync.Mutex
+	waiting []*newJob // to be added
+}
+
+// New returns the queue in a database that has its tables.
+func New(db *database.DB) *Queue { return &Queue{db: db, adding: make(chan struct{}, 1)} }
+
+// A newJob is a job that a call of Add adds.
 type newJob struct {
 	kind, filename string
 	payload        []byte
@@ -46,76 +91,69 @@ type newJob struct {
 	err  error
 }
 
-// newJobs are the jobs that wait to be added.
-type newJobs struct {
-	adding  chan struct{} // has a place for the caller that adds jobs
-	mu      sync.Mutex
-	waiting []*newJob
-}
-
 // take returns the jobs that wait, and removes them.
-func (n *newJobs) take() []*newJob {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	jobs := n.waiting
-	n.waiting = nil
+func (q *Queue) take() []*newJob {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	jobs := q.waiting
+	q.waiting = nil
 	return jobs
 }
 
 // put adds jobs to those that wait.
-func (n *newJobs) put(jobs ...*newJob) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.waiting = append(n.waiting, jobs...)
+func (q *Queue) put(jobs ...*newJob) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, jobs...)
 }
 
-// remove removes a job. It reports whether the job was waiting.
-func (n *newJobs) remove(j *newJob) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	i := slices.Index(n.waiting, j)
+// remove removes a job from those that wait. It reports whether it was there.
+func (q *Queue) remove(j *newJob) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, j)
 	if i < 0 {
 		return false
 	}
-	n.waiting = slices.Delete(n.waiting, i, i+1)
+	q.waiting = slices.Delete(q.waiting, i, i+1)
 	return true
 }
 
-// Enqueue adds a job. When it returns, the job is on disk. The jobs of callers
+// Add adds a job. When it returns, the job is on disk. The jobs of callers
 // that wait at the same time are added in one transaction.
-func (x *Index) Enqueue(ctx context.Context, kind, filename string, payload []byte) (id int64, err error) {
+func (q *Queue) Add(ctx context.Context, kind, filename string, payload []byte) (id int64, err error) {
 	if kind == "" {
 		return 0, fmt.Errorf("a job needs a kind: %w", errkind.Invalid)
 	}
 	j := &newJob{kind: kind, filename: filename, payload: payload, done: make(chan struct{})}
-	x.jobs.put(j)
+	q.put(j)
 	for {
 		select {
 		case <-j.done:
 			return j.id, j.err
 		case <-ctx.Done():
-			if x.jobs.remove(j) {
+			if q.remove(j) {
 				return 0, ctx.Err()
 			}
 			<-j.done // another caller has added it
 			return j.id, j.err
-		case x.jobs.adding <- struct{}{}:
-			x.addJobs(ctx)
-			<-x.jobs.adding
+		case q.adding <- struct{}{}:
+			q.addJobs(ctx)
+			<-q.adding
 		}
 	}
 }
 
 // addJobs adds the jobs that wait when the transaction has begun. If ctx ends,
 // they still wait.
-func (x *Index) addJobs(ctx context.Context) {
+func (q *Queue) addJobs(ctx context.Context) {
 	var jobs []*newJob
-	err := x.writePrepared(ctx, "adding a job", func(p *preparedTx) error {
-		jobs = x.jobs.take()
+	err := q.db.WritePrepared(ctx, "adding a job", func(p *database.Prepared) error {
+		jobs = q.take()
 		now := time.Now().UnixMilli()
 		for _, j := range jobs {
 			err := p.QueryRowContext(ctx, `INSERT INTO queue(kind, state, payload, attempts, owner, lease, created, updated, error, filename)
-				VALUES(?, ?, coalesce(?, x''), 0, '', 0, ?, ?, '', ?) RETURNING id`, j.kind, JobQueued, j.payload, now, now, j.filename).Scan(&j.id)
+				VALUES(?, ?, coalesce(?, x''), 0, '', 0, ?, ?, '', ?) RETURNING id`, j.kind, Queued, j.payload, now, now, j.filename).Scan(&j.id)
 			if err != nil {
 				return err
 			}
@@ -125,10 +163,10 @@ func (x *Index) addJobs(ctx context.Context) {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		x.jobs.put(jobs...)
+		q.put(jobs...)
 		return
 	case jobs == nil:
-		jobs = x.jobs.take()
+		jobs = q.take()
 	}
 	for _, j := range jobs {
 		if j.err = err; err != nil {
@@ -147,39 +185,39 @@ const nextJob = `SELECT id, attempts, size FROM (SELECT id, attempts, length(pay
 // may be together.
 const claimBytes = 1 << 20
 
-// ClaimJobs starts the oldest job of a kind that has not ended, unless somebody
+// Claim starts the oldest job of a kind that has not ended, unless somebody
 // works on it, and up to limit-1 jobs that follow it, and returns them in their
 // order. The jobs of a kind so run one after another. A job that was claimed
 // before is claimed alone, because it may be what ended that process. The claims
 // end after ttl if they are not renewed; then the jobs can be claimed again. If
 // there is nothing to claim, the result is nil.
-func (x *Index) ClaimJobs(ctx context.Context, kind, owner string, ttl time.Duration, limit int) ([]Job, error) {
+func (q *Queue) Claim(ctx context.Context, kind, owner string, ttl time.Duration, limit int) ([]Job, error) {
 	if owner == "" || ttl <= 0 || limit < 1 {
 		return nil, fmt.Errorf("a claim needs an owner, a time and a limit: %w", errkind.Invalid)
 	}
 	var first int64 // job
 	var attempts, size int
-	find := func(q querier) error {
+	find := func(tx database.Querier) error {
 		first = 0
-		err := q.QueryRowContext(ctx, nextJob, kind, time.Now().UnixMilli()).Scan(&first, &attempts, &size)
+		err := tx.QueryRowContext(ctx, nextJob, kind, time.Now().UnixMilli()).Scan(&first, &attempts, &size)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		return err
 	}
-	err := x.read(ctx, "looking for a job", func(tx *sql.Tx) error { return find(x.prepared(tx)) }) // does not make writers wait
+	err := q.db.Read(ctx, "looking for a job", func(tx *sql.Tx) error { return find(q.db.Prepared(tx)) }) // does not make writers wait
 	if err != nil || first == 0 {
 		return nil, err
 	}
 	var jobs []Job
-	err = x.writePrepared(ctx, "claiming a job", func(p *preparedTx) error {
+	err = q.db.WritePrepared(ctx, "claiming a job", func(p *database.Prepared) error {
 		jobs = nil
 		if err := find(p); err != nil || first == 0 {
 			return err
 		}
 		ids := []int64{first}
 		if attempts == 0 && limit > 1 {
-			err := collect(ctx, p, func(rows *sql.Rows) error {
+			err := database.Collect(ctx, p, func(rows *sql.Rows) error {
 				var id int64
 				var n int
 				err := rows.Scan(&id, &n)
@@ -193,7 +231,7 @@ func (x *Index) ClaimJobs(ctx context.Context, kind, owner string, ttl time.Dura
 			}
 		}
 		now := time.Now()
-		err := collect(ctx, p, func(rows *sql.Rows) error {
+		err := database.Collect(ctx, p, func(rows *sql.Rows) error {
 			j, err := scanJob(rows.Scan, true)
 			if err == nil {
 				jobs = append(jobs, *j)
@@ -201,7 +239,7 @@ func (x *Index) ClaimJobs(ctx context.Context, kind, owner string, ttl time.Dura
 			return err
 		}, `UPDATE queue SET state='running', owner=?2, lease=?3, attempts=attempts+(owner<>?2), updated=?1
 			WHERE id IN (SELECT value FROM json_each(?4)) RETURNING `+jobColumns+`, payload`,
-			now.UnixMilli(), owner, now.Add(ttl).UnixMilli(), jsonList(ids))
+			now.UnixMilli(), owner, now.Add(ttl).UnixMilli(), idList(ids))
 		slices.SortFunc(jobs, func(a, b Job) int { return cmp.Compare(a.ID, b.ID) })
 		return err
 	})
@@ -225,9 +263,9 @@ func scanJob(scan func(...any) error, payload bool) (*Job, error) {
 	return j, nil
 }
 
-// RenewJobs extends claims. The error is ErrLost if one of them has ended.
-func (x *Index) RenewJobs(ctx context.Context, owner string, ttl time.Duration, ids ...int64) error {
-	return x.write(ctx, "renewing a claim", func(tx *sql.Tx) error {
+// Renew extends claims. The error is ErrLost if one of them has ended.
+func (q *Queue) Renew(ctx context.Context, owner string, ttl time.Duration, ids ...int64) error {
+	return q.db.Write(ctx, "renewing a claim", func(tx *sql.Tx) error {
 		until := time.Now().Add(ttl).UnixMilli()
 		for _, id := range ids {
 			if err := claimed(tx.ExecContext(ctx, `UPDATE queue SET lease=? WHERE id=? AND owner=? AND state='running'`, until, id, owner)); err != nil {
@@ -238,74 +276,37 @@ func (x *Index) RenewJobs(ctx context.Context, owner string, ttl time.Duration, 
 	})
 }
 
-// ReleaseJobs ends claims: the jobs are queued again, and the attempts do not
+// Release ends claims: the jobs are queued again, and the attempts do not
 // count. Claims that have ended are ignored.
-func (x *Index) ReleaseJobs(ctx context.Context, owner string, ids ...int64) error {
-	return x.write(ctx, "releasing a job", func(tx *sql.Tx) error {
+func (q *Queue) Release(ctx context.Context, owner string, ids ...int64) error {
+	return q.db.Write(ctx, "releasing a job", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE queue SET state='queued', owner='', lease=0, attempts=attempts-1
-			WHERE id IN (SELECT value FROM json_each(?)) AND owner=? AND state='running'`, jsonList(ids), owner)
+			WHERE id IN (SELECT value FROM json_each(?)) AND owner=? AND state='running'`, idList(ids), owner)
 		return err
 	})
 }
 
-// A FinishedJob is a job that an owner has claimed, and what it changes.
-type FinishedJob struct {
-	ID         int64
-	Changes    []document.Change
-	DocumentID string // the ID of its document
+// End ends a job that the owner has claimed. The job is done, with the number of
+// its document (0: it has none). Its payload is deleted. The error is ErrLost if
+// the claim has ended.
+func (q *Queue) End(ctx context.Context, id int64, owner string, document int64) error {
+	return q.db.Write(ctx, "ending a job", func(tx *sql.Tx) error { return EndIn(ctx, tx, id, owner, document) })
 }
 
-// FinishJobs makes the changes of jobs that the owner has claimed and ends the
-// jobs, in one transaction. The jobs are done, and their payloads are deleted.
-// The error is ErrLost if one of the claims has ended. Other errors are those of
-// [Index.Apply].
-func (x *Index) FinishJobs(ctx context.Context, owner string, jobs ...FinishedJob) (err error) {
-	var changes []document.Change
-	for _, j := range jobs {
-		changes = append(changes, j.Changes...)
-	}
-	for _, c := range changes {
-		if err := checkChange(c); err != nil {
-			return err
-		}
-	}
-	words, err := x.gather(ctx, changes)
-	if err != nil {
-		return err
-	}
-	defer func() { x.dropGathered(words, err == nil) }()
-	return x.change(ctx, "finishing a job", words, func(p *poster) error {
-		if err := p.apply(ctx, changes); err != nil {
-			return err
-		}
-		for _, j := range jobs {
-			err := claimed(p.hot.ExecContext(ctx, `UPDATE queue SET state='done', owner='', lease=0, payload=x'', updated=?,
-				doc=(SELECT id FROM docs WHERE doc_id=?) WHERE id=? AND owner=? AND state='running'`, p.now.UnixMilli(), j.DocumentID, j.ID, owner))
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+// EndIn is [Queue.End] in a transaction.
+func EndIn(ctx context.Context, tx database.Changer, id int64, owner string, document int64) error {
+	return end(ctx, tx, id, owner, Done, document, "")
 }
 
-// EndJob ends a job that the owner has claimed and whose changes another store
-// has. The job is done, with the number of the document there (0: it no longer
-// exists). Its payload is deleted. The error is ErrLost if the claim has ended.
-func (x *Index) EndJob(ctx context.Context, id int64, owner string, number int64) error {
-	return x.write(ctx, "ending a job", func(tx *sql.Tx) error {
-		return claimed(tx.ExecContext(ctx, `UPDATE queue SET state='done', owner='', lease=0, payload=x'', updated=?, doc=nullif(?, 0)
-			WHERE id=? AND owner=? AND state='running'`, time.Now().UnixMilli(), number, id, owner))
-	})
-}
-
-// FailJob ends a job that the owner has claimed with a message. The error is
+// Fail ends a job that the owner has claimed with a message. The error is
 // ErrLost if the claim has ended.
-func (x *Index) FailJob(ctx context.Context, id int64, owner, message string) error {
-	return x.write(ctx, "ending a job", func(tx *sql.Tx) error {
-		return claimed(tx.ExecContext(ctx, `UPDATE queue SET state='failed', owner='', lease=0, payload=x'', error=?, updated=?
-			WHERE id=? AND owner=? AND state='running'`, message, time.Now().UnixMilli(), id, owner))
-	})
+func (q *Queue) Fail(ctx context.Context, id int64, owner, message string) error {
+	return q.db.Write(ctx, "ending a job", func(tx *sql.Tx) error { return end(ctx, tx, id, owner, Failed, 0, message) })
+}
+
+func end(ctx context.Context, tx database.Changer, id int64, owner, state string, document int64, message string) error {
+	return claimed(tx.ExecContext(ctx, `UPDATE queue SET state=?, owner='', lease=0, payload=x'', updated=?, doc=nullif(?, 0), error=?
+		WHERE id=? AND owner=? AND state='running'`, state, time.Now().UnixMilli(), document, message, id, owner))
 }
 
 // claimed returns ErrLost if a statement changed no job.
@@ -325,9 +326,9 @@ var ErrLost = fmt.Errorf("another process has taken over the job: %w", errkind.C
 
 // Job returns a job without its payload. The error is of kind NotFound if there
 // is none.
-func (x *Index) Job(ctx context.Context, id int64) (*Job, error) {
+func (q *Queue) Job(ctx context.Context, id int64) (*Job, error) {
 	var job *Job
-	err := x.read(ctx, "reading a job", func(tx *sql.Tx) error {
+	err := q.db.Read(ctx, "reading a job", func(tx *sql.Tx) error {
 		var err error
 		job, err = scanJob(tx.QueryRowContext(ctx, `SELECT `+jobColumns+` FROM queue WHERE id=?`, id).Scan, false)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -339,10 +340,10 @@ func (x *Index) Job(ctx context.Context, id int64) (*Job, error) {
 }
 
 // Jobs returns up to limit jobs with a state ("": any), the newest first.
-func (x *Index) Jobs(ctx context.Context, state string, limit int) ([]Job, error) {
+func (q *Queue) Jobs(ctx context.Context, state string, limit int) ([]Job, error) {
 	var jobs []Job
-	err := x.read(ctx, "listing jobs", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+	err := q.db.Read(ctx, "listing jobs", func(tx *sql.Tx) error {
+		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			j, err := scanJob(rows.Scan, false)
 			if err == nil {
 				jobs = append(jobs, *j)
@@ -353,11 +354,11 @@ func (x *Index) Jobs(ctx context.Context, state string, limit int) ([]Job, error
 	return jobs, err
 }
 
-// JobPayloads returns the payloads of the jobs of a kind that have not ended.
-func (x *Index) JobPayloads(ctx context.Context, kind string) ([][]byte, error) {
+// Payloads returns the payloads of the jobs of a kind that have not ended.
+func (q *Queue) Payloads(ctx context.Context, kind string) ([][]byte, error) {
 	var out [][]byte
-	err := x.read(ctx, "listing jobs", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+	err := q.db.Read(ctx, "listing jobs", func(tx *sql.Tx) error {
+		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var payload []byte
 			err := rows.Scan(&payload)
 			out = append(out, payload)
@@ -367,11 +368,11 @@ func (x *Index) JobPayloads(ctx context.Context, kind string) ([][]byte, error) 
 	return out, err
 }
 
-// CountJobs returns how many jobs there are by state.
-func (x *Index) CountJobs(ctx context.Context) (map[string]int, error) {
+// Count returns how many jobs there are by state.
+func (q *Queue) Count(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
-	err := x.read(ctx, "counting jobs", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+	err := q.db.Read(ctx, "counting jobs", func(tx *sql.Tx) error {
+		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var state string
 			var n int
 			err := rows.Scan(&state, &n)
@@ -382,10 +383,16 @@ func (x *Index) CountJobs(ctx context.Context) (map[string]int, error) {
 	return counts, err
 }
 
-// ForgetJobs deletes the jobs that ended before a time.
-func (x *Index) ForgetJobs(ctx context.Context, before time.Time) error {
-	return x.write(ctx, "deleting old jobs", func(tx *sql.Tx) error {
+// Forget deletes the jobs that ended before a time.
+func (q *Queue) Forget(ctx context.Context, before time.Time) error {
+	return q.db.Write(ctx, "deleting old jobs", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM queue WHERE state IN ('done', 'failed') AND updated<?`, before.UnixMilli())
 		return err
 	})
+}
+
+// idList returns numbers as JSON.
+func idList(ids []int64) string {
+	list, _ := json.Marshal(ids) // numbers always marshal
+	return string(list)
 }
