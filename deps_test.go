@@ -39,7 +39,7 @@ var deps = map[string]string{
 	"retrieval":  "analysis fusion passage query relevance search",
 	"index":      "document search analysis query segment embed vector fusion passage relevance retrieval",
 	"ingest":     "document extract chunk ignore sanitize",
-	"opensearch": "document search analysis query embed fusion httpclient passage relevance",
+	"opensearch": "document search analysis query embed httpclient passage relevance retrieval",
 	"indexing":   "document index ingest embed search terminal sanitize",
 
 	"storecopy": "document",
