@@ -44,7 +44,7 @@ var deps = map[string]string{
 	// Storage, indexing and background work.
 	"retrieval":  "analysis fusion passage query relevance search",
 	"ingest":     "document extract chunk ignore sanitize",
-	"opensearch": "document search analysis query embed fusion httpclient passage relevance",
+	"opensearch": "document search analysis query embed httpclient passage relevance retrieval",
 	"indexing":   "document index ingest embed search terminal sanitize",
 
 	// The embedded store. Its parts know nothing of each other.

@@ -57,6 +57,11 @@ func wanted(err error) error {
 
 // open returns the store, or nil if none is set. It does not connect to it.
 func (o *storeFlags) open(m datafolder.Model, log *slog.Logger) (*opensearch.Store, error) {
+	return o.moved(m, opensearch.Stay, log)
+}
+
+// moved is open for a store with a part in a move.
+func (o *storeFlags) moved(m datafolder.Model, move opensearch.Move, log *slog.Logger) (*opensearch.Store, error) {
 	if o.Store == "" {
 		return nil, nil
 	}
@@ -69,7 +74,7 @@ func (o *storeFlags) open(m datafolder.Model, log *slog.Logger) (*opensearch.Sto
 	}
 	s, err := opensearch.New(opensearch.Options{
 		Address: string(o.Store), Username: o.Username, Password: o.Password, CA: ca, Embedder: m.Queries, EmbedTime: m.Wait,
-		UserAgent: "knowhow/" + version(), Log: log,
+		UserAgent: "knowhow/" + version(), Log: log, Move: move,
 	})
 	return s, explainStore(err)
 }
