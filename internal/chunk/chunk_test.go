@@ -57,12 +57,12 @@ func TestSplit(t *testing.T) {
 		{"runes", "ééééé", nil, Options{Size: 5, Max: 5}, []string{"éé", "éé", "é"}, []string{"", "", ""}},
 		{"rune longer than the size", "日本", nil, Options{Size: 1, Max: 4}, []string{"日", "本"}, []string{"", ""}},
 		{"headings", "intro intro\n\n# A\n\n" + long + "\n\n## B\n\n" + long + "\n\n# C\n\n" + long,
-			[]document.Heading{{13, 1, "A"}, {70, 2, "B"}, {128, 1, "C"}}, Options{Size: 40, Max: 80},
+			[]document.Heading{{Offset: 13, Level: 1, Text: "A"}, {Offset: 70, Level: 2, Text: "B"}, {Offset: 128, Level: 1, Text: "C"}}, Options{Size: 40, Max: 80},
 			[]string{"intro intro\n\n", "# A\n\n" + long + "\n\n", "## B\n\n" + long + "\n\n", "# C\n\n" + long},
 			[]string{"", "A", "A > B", "C"}},
-		{"a short section is joined to the next", "# A\n\n## B\n\n" + long, []document.Heading{{0, 1, "A"}, {5, 2, "B"}},
+		{"a short section is joined to the next", "# A\n\n## B\n\n" + long, []document.Heading{{Offset: 0, Level: 1, Text: "A"}, {Offset: 5, Level: 2, Text: "B"}},
 			Options{Size: 60, Max: 80}, []string{"# A\n\n## B\n\n" + long}, []string{"A"}},
-		{"headings outside are ignored", "é text", []document.Heading{{-1, 1, "x"}, {1, 1, "y"}, {99, 1, "z"}},
+		{"headings outside are ignored", "é text", []document.Heading{{Offset: -1, Level: 1, Text: "x"}, {Offset: 1, Level: 1, Text: "y"}, {Offset: 99, Level: 1, Text: "z"}},
 			Options{}, []string{"é text"}, []string{""}},
 	}
 	for _, tt := range tests {
@@ -136,7 +136,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add("\x80\xff日本", 1, 1, 0, 0)
 	f.Fuzz(func(t *testing.T, text string, h1, h2, size, max int) {
 		size, max = size%5000, max%5000
-		cs := Split(text, []document.Heading{{h2, 2, text}, {h1, 1, "A"}}, Options{Size: size, Max: max})
+		cs := Split(text, []document.Heading{{Offset: h2, Level: 2, Text: text}, {Offset: h1, Level: 1, Text: "A"}}, Options{Size: size, Max: max})
 		limit := max
 		if limit <= 0 {
 			limit = defaultMax
