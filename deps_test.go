@@ -27,7 +27,13 @@ var deps = map[string]string{
 	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
 	// Text processing without access to disk or network.
-	"extract": "document extract/pdf", "chunk": "document", "analysis": "", "query": "", "segment": "relevance",
+	"extract":       "document extract/plain extract/charset extract/unpack extract/office extract/markup extract/mail extract/data extract/code extract/pdf",
+	"extract/plain": "document", "extract/charset": "extract/plain", "extract/unpack": "extract/plain",
+	"extract/data": "extract/plain", "extract/code": "extract/plain",
+	"extract/markup": "document extract/plain extract/data",
+	"extract/office": "document extract/plain extract/charset extract/unpack extract/markup",
+	"extract/mail":   "extract/plain extract/charset extract/markup",
+	"chunk":          "document", "analysis": "", "query": "", "segment": "relevance",
 	"ignore": "", "relevance": "",
 	"passage":     "analysis document search",
 	"extract/pdf": "extract/pdf/cid extract/pdf/cos", "extract/pdf/cid": "", "extract/pdf/cid/make": "", "extract/pdf/cos": "",
@@ -36,11 +42,16 @@ var deps = map[string]string{
 	"vector": "", "vector/faiss": "", "fusion": "",
 
 	// Storage, indexing and background work.
-	"retrieval":  "analysis fusion passage query relevance search",
-	"index":      "document search analysis query segment embed vector fusion passage relevance retrieval",
+	"retrieval":  "analysis fusion passage query search",
 	"ingest":     "document extract chunk ignore sanitize",
-	"opensearch": "document search analysis query embed fusion httpclient passage relevance",
+	"opensearch": "document search analysis query embed httpclient passage relevance retrieval",
 	"indexing":   "document index ingest embed search terminal sanitize",
+
+	// The embedded store. Its parts know nothing of each other.
+	"index":          "document search analysis query segment embed vector fusion passage relevance retrieval index/database index/queue index/segments",
+	"index/database": "",
+	"index/queue":    "index/database",
+	"index/segments": "analysis document index/database segment",
 
 	"storecopy": "document",
 
@@ -77,7 +88,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// searchmcp sees search, never fess or index.
-	"searchmcp": "document search query fetch extract chunk passage job mcpserver compact sanitize spell",
+	"searchmcp": "document search passage query fetch extract chunk job mcpserver compact sanitize spell",
 
 	// Datasets: search and creation know no server; the tools know no files.
 	"dataset":    "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
@@ -92,7 +103,7 @@ var deps = map[string]string{
 	"search/scope": "document search",
 
 	// The knowledge base.
-	"kb":       "document index ingest query sanitize search",
+	"kb":       "document index index/queue ingest query sanitize search",
 	"kbserver": "httpguard kb",
 
 	// The web page of a server.
@@ -102,9 +113,10 @@ var deps = map[string]string{
 	"kbclient": "kb compact httpclient sanitize",
 	"kbmcp":    "kb mcpserver httpguard sanitize",
 
-	// What the servers have in common: the data folder, and the service of serve over
-	// it. They connect the packages above and know no flags.
-	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open search search/scope terminal",
+	// What the servers serve: the data folder, the service of serve over it, and the
+	// bridge. They connect the packages above and know no flags.
+	"fessbridge": "fess fessconfig searchmcp fetch job mcpserver search",
+	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open sanitize search search/scope terminal",
 	"serving": "datafolder document source indexing search/scope searchmcp fessserver job kb kbmcp kbserver console " +
 		"mcpserver httpguard terminal",
 
@@ -124,17 +136,17 @@ var deps = map[string]string{
 // restricted says which packages may import a module or package from outside.
 var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
-	"modernc.org/sqlite":                     "index",
+	"modernc.org/sqlite":                     "index/database",
 	"github.com/klauspost/compress":          "index",
-	"database/sql":                           "index",
-	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
+	"database/sql":                           "index index/database index/queue index/segments",
+	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }
 
 // pure lists the packages that must not open files or sockets.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cid", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "passage", "relevance", "spell", "compact", "sanitize", "schema", "skill",
+var pure = []string{"errkind", "document", "search", "extract", "extract/plain", "extract/charset", "extract/unpack", "extract/office", "extract/markup", "extract/mail", "extract/data", "extract/code", "extract/pdf", "extract/pdf/cid", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "passage", "relevance", "spell", "compact", "sanitize", "schema", "skill",
 	"embed", "embed/safetensors", "embed/tokenizer", "embed/kernel", "vector", "vector/faiss", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and
@@ -203,8 +215,9 @@ var setting = regexp.MustCompile(`(^|[\s("'])--[a-z]|\b(contentFetch|fessAuth|ht
 	`\bfessBaseUrl\b|\blogging\.dir\b|\b(KNOWHOW|MCP_BRIDGE|FESS)_(TOKEN|DATA|URL|API_TOKEN)\b`)
 
 // namesSettings are the packages that may name flags and keys: the command line,
-// the configuration of the bridge, and the skills, which contain command lines.
-var namesSettings = []string{"cli", "fessconfig", "skill"}
+// the configuration of the bridge with what it configures, and the skills, which
+// contain command lines.
+var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill"}
 
 // TestSettingsAreNamedAtTheEdge checks that no other package names a flag or a
 // key: its errors have an errkind.Reason, to which the edge adds the name.

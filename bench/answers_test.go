@@ -73,7 +73,7 @@ func plainText(s string) string {
 	return strings.ToLower(blanks.ReplaceAllString(quotes.Replace(s), " "))
 }
 
-// An answerReply is what a client reads of a search.
+// An answerReply has the members of a search result that the benchmark reads.
 type answerReply struct {
 	text  string   // all of it
 	hits  []string // texts of the hits, without markup

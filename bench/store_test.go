@@ -28,7 +28,7 @@ import (
 	service "knowhow/internal/search"
 )
 
-// A store is what the benchmarks of stores compare.
+// A store is one of the stores that are compared.
 type store interface {
 	service.Service
 	Apply(ctx context.Context, changes []document.Change) error
@@ -234,7 +234,7 @@ func scaleDocument(b *testing.B, paragraphs []string, i int) document.Document {
 	return *d
 }
 
-// A scaled is what BenchmarkStoreScale measures.
+// A scaled is a store that BenchmarkStoreScale measures.
 type scaled interface {
 	add(b *testing.B, docs []document.Document)
 	search(b *testing.B, text querytext.Text)            // for eight documents

@@ -24,7 +24,7 @@ type match struct {
 	term       int // number of the wanted term
 }
 
-// A Wanted is what excerpts of texts should have. It is made once for many
+// A Wanted is the set of words that excerpts should contain. It is made once for many
 // texts. It is not safe for concurrent use.
 type Wanted struct {
 	terms    map[string]int // the number of each

@@ -34,7 +34,7 @@ const English Language = 0
 // letters. Its texts have Latin words, too, which are stemmed as English.
 const russianLanguage Language = 1
 
-// A language is what is known about a Language.
+// A language describes a Language.
 type language struct {
 	code string // ISO 639-1
 	stem func(*snowballstem.Env) bool

@@ -34,9 +34,7 @@ type Options struct {
 // overlaps, at rune borders. It cuts before headings, unless the chunk would be
 // shorter than a quarter of Size, and otherwise after a paragraph, a line, a
 // sentence or a word, in this order of preference. Headings outside the text
-// are ignored. An empty text has no chunks. The heading of a chunk is the path of headings
-// at its start, such as "Installation > Linux", at most 300 bytes; "" before the
-// first one.
+// are ignored. An empty text has no chunks.
 func Split(text string, headings []document.Heading, o Options) []document.Chunk {
 	if o.Size <= 0 {
 		o.Size = defaultSize

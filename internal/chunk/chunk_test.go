@@ -5,9 +5,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-
 	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
 )
 
 // pieces returns the texts of the chunks and checks that they cover text.

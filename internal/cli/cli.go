@@ -189,6 +189,11 @@ func (v *invocation) warnings() *slog.Logger {
 	return slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn))
 }
 
+// warn prints a warning on stderr.
+func (v *invocation) warn(message string) {
+	fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(message))
+}
+
 // Main runs the command named in args and returns the exit status: 0 for
 // success, including a server that was ended by its client or by a signal other
 // than an interrupt; 1 for failure; 2 for wrong usage; 130 for an interrupt.

@@ -3,12 +3,11 @@ package cli
 import (
 	"context"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"knowhow/internal/index"
+	"knowhow/internal/datafolder"
 	"knowhow/internal/sanitize"
 )
 
@@ -170,16 +169,15 @@ func (v *invocation) complete(ctx context.Context, words []string) []candidate {
 		current = ""
 	}
 	if flagName, value, ok := strings.Cut(strings.TrimLeft(current, "-"), "="); ok && strings.HasPrefix(current, "-") {
-		d := f.find(flagName)
 		prefix := strings.TrimSuffix(current, value)
-		for _, c := range v.flagValues(ctx, d, words) {
+		for _, c := range f.values(ctx, f.find(flagName)) {
 			all = append(all, candidate{prefix + c.value, c.about})
 		}
 		return startingWith(all, current)
 	}
 	switch {
 	case last != nil:
-		all = v.flagValues(ctx, last, words)
+		all = f.values(ctx, last)
 	case strings.HasPrefix(current, "-"):
 		for _, d := range f.flags {
 			if d.Name != "" {
@@ -188,7 +186,7 @@ func (v *invocation) complete(ctx context.Context, words []string) []candidate {
 		}
 		all = append(all, candidate{"--help", "show help"})
 	default:
-		all = v.operandValues(ctx, name, operands, words)
+		all = f.operandValues(ctx, name, operands)
 	}
 	return startingWith(all, current)
 }
@@ -199,15 +197,19 @@ func startingWith(all []candidate, word string) []candidate {
 }
 
 // splitFlags returns the operands in args, which precede the current word, and
-// the flag whose value the current word is; nil if it is no value.
+// the flag whose value the current word is; nil if it is no value. It records the
+// values of flags.
 func splitFlags(f *flagSet, args []string) (operands []string, last *flag) {
 	for _, arg := range args {
+		name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		switch {
 		case arg == "=" && last != nil: // as bash splits words
 		case last != nil:
-			last = nil
+			last.typed, last = arg, nil
 		case strings.HasPrefix(arg, "-") && len(arg) > 1:
-			if d := f.find(strings.TrimLeft(arg, "-")); d != nil && d.Value != "" {
+			if d := f.find(name); d != nil && hasValue {
+				d.typed = value
+			} else if d != nil && d.Value != "" {
 				last = d
 			}
 		default:
@@ -217,13 +219,13 @@ func splitFlags(f *flagSet, args []string) (operands []string, last *flag) {
 	return operands, last
 }
 
-// flagValues returns the possible values of a flag: the words of a choice, or the
+// values returns the possible values of a flag: the words of a choice, or the
 // labels.
-func (v *invocation) flagValues(ctx context.Context, d *flag, words []string) (all []candidate) {
+func (f *flagSet) values(ctx context.Context, d *flag) (all []candidate) {
 	switch {
 	case d == nil:
 	case d.Name == "label":
-		return v.labels(ctx, words)
+		return f.labels(ctx)
 	case strings.Contains(d.Value, "|"):
 		for value := range strings.SplitSeq(d.Value, "|") {
 			all = append(all, candidate{value: value})
@@ -233,7 +235,7 @@ func (v *invocation) flagValues(ctx context.Context, d *flag, words []string) (a
 }
 
 // operandValues returns the possible values of the next operand of a command.
-func (v *invocation) operandValues(ctx context.Context, name string, operands, words []string) (all []candidate) {
+func (f *flagSet) operandValues(ctx context.Context, name string, operands []string) (all []candidate) {
 	switch {
 	case name == "completion" && len(operands) == 0:
 		for _, shell := range shellNames {
@@ -242,13 +244,13 @@ func (v *invocation) operandValues(ctx context.Context, name string, operands, w
 	case name == "sources" && len(operands) == 0:
 		return []candidate{{"list", "list the remembered sources"}, {"rm", "remove a source"}}
 	case name == "sources" && operands[0] == "rm" && len(operands) == 1:
-		return v.labels(ctx, words)
+		return f.labels(ctx)
 	case name == "help" && len(operands) == 0:
-		return v.complete(ctx, []string{""})
+		return f.complete(ctx, []string{""})
 	case name == "help" && len(operands) == 1:
-		return v.operandValues(ctx, operands[0], nil, words)
+		return f.operandValues(ctx, operands[0], nil)
 	case len(operands) == 0:
-		for _, c := range v.commands() {
+		for _, c := range f.commands() {
 			if second, ok := strings.CutPrefix(c.name, name+" "); ok {
 				all = append(all, candidate{value: second})
 			}
@@ -262,32 +264,19 @@ const labelTime = time.Second
 
 // labels returns the labels of the sources in the data folder that the command
 // line names, with their paths. It returns none if they cannot be read.
-func (v *invocation) labels(ctx context.Context, words []string) (all []candidate) {
-	named := v.get("KNOWHOW_DATA")
-	for i, word := range words {
-		if value, ok := strings.CutPrefix(word, "--data="); ok {
-			named = value
-		} else if word == "--data" && i+1 < len(words) {
-			if named = words[i+1]; named == "=" && i+2 < len(words) {
-				named = words[i+2]
-			}
-		}
-	}
-	dir, err := dataPath(v.Env, named)
-	if err != nil || !fileExists(filepath.Join(dir, index.FileName)) {
-		return nil
+func (f *flagSet) labels(ctx context.Context) (all []candidate) {
+	named := ""
+	if d := f.find("data"); d != nil {
+		named = d.typed
 	}
 	ctx, cancel := context.WithTimeout(ctx, labelTime)
 	defer cancel()
-	x, err := index.Open(ctx, index.Options{Dir: dir, ReadOnly: true})
-	if err != nil {
+	x, _, err := f.openExisting(ctx, named, datafolder.Model{})
+	if x == nil || err != nil {
 		return nil
 	}
 	defer x.Close()
-	sources, err := x.Sources(ctx)
-	if err != nil {
-		return nil
-	}
+	sources, _ := x.Sources(ctx)
 	for _, src := range sources {
 		all = append(all, candidate{src.Label, sanitize.Escape(src.Path)})
 	}

@@ -226,9 +226,6 @@ func (o *datasetSearchCommand) run(ctx context.Context, v *invocation) error {
 	return v.printHits(found, len(q.Datasets) > 1)
 }
 
-// printedSnippet is how many characters of a passage are printed for people.
-const printedSnippet = 300
-
 // printHits prints the results of a search for people.
 func (v *invocation) printHits(found *dataset.Result, several bool) error {
 	for _, note := range found.Notes {
@@ -248,10 +245,15 @@ func (v *invocation) printHits(found *dataset.Result, several bool) error {
 		if several {
 			where = h.Dataset + ": " + where
 		}
-		b.WriteString(screen.Wrap(fmt.Sprintf("%d. %s (%s %.2f)", i+1, sanitize.Escape(h.Title), found.Kind, h.Score), ""))
-		b.WriteString(screen.Wrap(sanitize.Escape(where)+"\n"+sanitize.Short(h.Snippet, printedSnippet, 4*printedSnippet), "   "))
+		b.WriteString(hitText(screen, fmt.Sprintf("%d. %s (%s %.2f)", i+1, sanitize.Escape(h.Title), found.Kind, h.Score), sanitize.Escape(where)+"\n", h.Snippet))
 	}
 	return screen.Show(b.String())
+}
+
+// hitText returns a line and, indented, the beginning of a passage after other lines.
+func hitText(screen *terminal.Screen, line, more, passage string) string {
+	const most = 300 // characters
+	return screen.Wrap(line, "") + screen.Wrap(more+sanitize.Short(passage, most, 4*most), "   ")
 }
 
 // A checkCommand checks datasets.

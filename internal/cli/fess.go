@@ -6,20 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"strings"
-	"time"
 
-	"knowhow/internal/fess"
+	"knowhow/internal/fessbridge"
 	"knowhow/internal/fessconfig"
-	"knowhow/internal/fetch"
 	"knowhow/internal/httpguard"
-	"knowhow/internal/job"
 	"knowhow/internal/logfile"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/search"
-	"knowhow/internal/searchmcp"
 )
 
 const fessHelp = `Usage: {cmd} [FLAGS]
@@ -94,7 +87,8 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 	log.Info("starting", "version", version(), "config", path, "transport", o.Transport,
 		"revision", o.Revision, "domain", c.Domain.ID, "label", c.Domain.LabelFilter)
 	for _, w := range warnings {
-		v.warn(log.Logger, w)
+		v.warn(w)
+		log.Warn(w)
 	}
 	err = v.serveFess(ctx, c, o, log.Logger)
 	switch {
@@ -108,148 +102,31 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 	return err
 }
 
-// jobStop is the time limit for the end of running jobs when the bridge ends, which
-// takes at most a second.
-const jobStop = 100 * time.Millisecond
-
-// serveFess creates the bridge and serves it.
+// serveFess serves the bridge.
 func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fessCommand, log *slog.Logger) error {
-	client, err := fess.New(fess.Options{
-		BaseURL:            c.FessBaseURL,
-		API:                c.FessAPI,
-		PassThrough:        c.FessAuth.PassThrough,
-		AccessToken:        c.FessAuth.AccessToken,
-		CAFile:             c.TLS.CAFile,
-		InsecureSkipVerify: c.TLS.InsecureSkipVerify,
-		Timeout:            time.Duration(c.Timeouts.FessRequestTimeoutMs) * time.Millisecond,
-		MaxConns:           c.Limits.MaxInFlightRequests,
-		UserAgent:          "knowhow/" + version(),
-		Log:                log,
-	})
+	bridge, err := fessbridge.New(fessbridge.Options{Config: c, Revision: o.Revision, Version: version(), Log: log})
 	if err != nil {
-		return &hintError{fmt.Errorf("connecting to Fess: %w", err), "Check fessBaseUrl, fessAuth and tls in the configuration."}
+		return &hintError{err, "Check fessBaseUrl, fessAuth, tls and contentFetch in the configuration."}
 	}
-	defer client.Close()
-	documents, err := newFetcher(c)
-	if err != nil {
-		return err
-	}
-	defer documents.Close()
-	jobs := job.New(job.Options{
-		Threshold:  time.Duration(c.Timeouts.LongRunningThresholdMs) * time.Millisecond,
-		MaxRunning: c.Limits.MaxInFlightRequests,
-		Log:        log,
-	})
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobStop)
-		defer cancel()
-		if err := jobs.Close(ctx); err != nil {
-			log.Warn("leaving jobs behind that do not end", "error", err)
-		}
-	}()
-	domain := searchmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
-	tools := searchmcp.New(searchmcp.Options{
-		Domain:        domain,
-		Backend:       client,
-		MaxPageSize:   c.Limits.MaxPageSize,
-		MaxChunkBytes: c.Limits.MaxChunkBytes,
-		Jobs:          jobs,
-		Content: &searchmcp.Content{
-			Enabled:   c.ContentFetch.Enabled,
-			Fetch:     documents,
-			MaxBytes:  int64(c.ContentFetch.MaxBytes),
-			FessCache: c.ContentFetch.FessCache,
-			EnablePDF: c.ContentFetch.EnablePDF,
-		},
-		Explain: c.Explain,
-		Log:     log,
-	})
-	mcp := mcpserver.New(mcpserver.Options{
-		Name:         "mcp-fess",
-		Title:        c.Domain.Name,
-		Version:      version(),
-		Instructions: tools.Instructions(),
-		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
-		Revision:     o.Revision,
-		MaxInFlight:  c.Limits.MaxInFlightRequests,
-		Log:          log,
-		Header:       callersToken(c),
-	})
-	tools.Register(mcp)
-
+	defer bridge.Close(ctx)
 	t := &c.HTTPTransport
 	s := &server{
-		invocation: v, log: log, stdio: o.Transport == "stdio", mcp: mcp, path: t.Path, host: t.BindAddress, port: t.Port,
+		invocation: v, log: log, stdio: o.Transport == "stdio", mcp: bridge.MCP, path: t.Path, host: t.BindAddress, port: t.Port,
 		guard: httpguard.Options{
 			Token:          c.Security.HTTPAuthToken,
 			AllowedOrigins: append(t.AllowedOrigins, o.AllowOrigin...),
 			AllowedHosts:   append(t.AllowedHosts, o.AllowHost...),
-			Routes:         []httpguard.Route{mcp.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
+			Routes:         []httpguard.Route{bridge.MCP.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
 			Refuse:         mcpserver.Refuse,
 		},
-		public:   "everyone who can reach this machine can search the domain: set security.httpAuthToken",
-		portHint: "Set httpTransport.port to another one (0: any free one).",
-	}
-	if !c.FessAuth.PassThrough { // otherwise no token is known yet
-		s.background = func(ctx context.Context) { checkFess(ctx, client, c, log) }
+		background: bridge.Check,
+		public:     "everyone who can reach this machine can search the domain: set security.httpAuthToken",
+		portHint:   "Set httpTransport.port to another one (0: any free one).",
 	}
 	if s.stdio {
 		log.Info("serving on standard input and output")
 	}
 	return s.serve(ctx)
-}
-
-// callersToken returns the function that stores the token from a caller's
-// header, with which the client calls Fess. It is nil unless
-// fessAuth.passThrough is set: otherwise an unused header would determine the
-// owner of jobs.
-func callersToken(c *fessconfig.Config) func(context.Context, http.Header) context.Context {
-	if !c.FessAuth.PassThrough {
-		return nil
-	}
-	return func(ctx context.Context, h http.Header) context.Context {
-		return search.WithToken(ctx, h.Get("X-Fess-Token"))
-	}
-}
-
-// newFetcher returns the fetcher for documents whose text Fess does not send.
-func newFetcher(c *fessconfig.Config) (*fetch.Fetcher, error) {
-	f := &c.ContentFetch
-	o := fetch.Options{
-		Schemes:      f.AllowedSchemes,
-		AllowedHosts: f.AllowedHostAllowlist,
-		AllowPrivate: f.AllowPrivateNetworkTargets,
-		MaxBytes:     int64(f.MaxBytes),
-		Timeout:      time.Duration(f.TimeoutMs) * time.Millisecond,
-		UserAgent:    cmp.Or(f.UserAgent, "knowhow/"+version()),
-	}
-	if f.Proxy != "" {
-		u, err := url.Parse(f.Proxy)
-		if err != nil {
-			return nil, errors.New("contentFetch.proxy: want an absolute http or https URL") // the error may contain a password
-		}
-		o.Proxy = u
-	}
-	fetcher, err := fetch.New(o)
-	if err != nil {
-		return nil, &hintError{fmt.Errorf("preparing to fetch documents: %w", err), "Check contentFetch in the configuration."}
-	}
-	return fetcher, nil
-}
-
-// checkFess logs a warning if Fess does not answer or is not healthy. In that
-// state, each request fails separately.
-func checkFess(ctx context.Context, client *fess.Client, c *fessconfig.Config, log *slog.Logger) {
-	health, err := client.Health(ctx)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		log.Warn("Fess does not answer; requests will fail until it does", "fessBaseUrl", c.FessBaseURL, "error", c.Explain(err))
-	case health.Status == "red":
-		log.Warn("Fess answers that its search engine is down", "fessBaseUrl", c.FessBaseURL)
-	default:
-		log.Info("Fess answers", "fessBaseUrl", c.FessBaseURL, "status", health.Status)
-	}
 }
 
 // findFessConfig returns the first configuration file that exists.

@@ -41,6 +41,7 @@ type flag struct {
 	secret bool                     // messages do not contain the value
 	what   string                   // what a secret is; "" if messages must not advise to leave it out
 	given  bool                     // on the command line
+	typed  string                   // its value on a command line that is being completed
 }
 
 // errHelp reports that the command line requests the help text.

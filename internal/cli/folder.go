@@ -104,6 +104,18 @@ func (v *invocation) openExisting(ctx context.Context, named string, m datafolde
 	return x, dir, indexError(err)
 }
 
+// existingFolder returns the data folder that flags name for a command that needs no
+// server: its store, and its index if there is one.
+func (v *invocation) existingFolder(ctx context.Context, named string, s *storeFlags) (*datafolder.Folder, error) {
+	f := &datafolder.Folder{Explain: explainStore}
+	var err error
+	if f.Store, err = s.open(f.Model, v.warnings()); err != nil {
+		return nil, err
+	}
+	f.Index, f.Dir, err = v.openExisting(ctx, named, f.Model)
+	return f, err
+}
+
 // advised returns a command of this program that a message advises. It is for the
 // data folder that was opened.
 func (v *invocation) advised(command string, words ...string) string {

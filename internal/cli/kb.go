@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"time"
 
 	"knowhow/internal/datafolder"
@@ -97,9 +96,10 @@ func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, u
 type localBase struct {
 	*kb.Local
 	folder *datafolder.Folder
-	stop   context.CancelFunc
-	work   sync.WaitGroup
 }
+
+// Close ends the work and closes the data folder.
+func (b localBase) Close() error { return b.folder.Close() }
 
 // errNoBase is wrapped by the error for a data folder without a knowledge base.
 var errNoBase = errors.New("there is no knowledge base")
@@ -128,19 +128,11 @@ func openLocal(ctx context.Context, v *invocation, data string, stored *storeFla
 			return nil, indexError(err)
 		}
 	}
-	b := &localBase{folder: f, Local: f.Base(kb.Options{MaxUpload: use.maxUpload, Version: version()})}
-	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+	base := f.Base(kb.Options{MaxUpload: use.maxUpload, Version: version()})
 	if use.work {
-		b.work.Go(func() { f.Work(ctx, b.Local, terminal.NewLines(v.stderr, nil)) })
+		f.Work(context.WithoutCancel(ctx), base, terminal.NewLines(v.stderr, nil))
 	}
-	return b, nil
-}
-
-// Close ends the work and closes the data folder.
-func (b *localBase) Close() error {
-	b.stop()
-	b.work.Wait()
-	return b.folder.Close()
+	return localBase{base, f}, nil
 }
 
 // use calls f with the knowledge base.
@@ -285,6 +277,6 @@ func openUploads(data string, o kbmcp.UploadOptions) (*kbmcp.Uploads, error) {
 // too, and work as soon as it does.
 func (v *invocation) checkEngine(ctx context.Context, base kb.Base) {
 	if _, err := base.Status(ctx); err != nil && ctx.Err() == nil {
-		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(errkind.Message(explainEngine(err))))
+		v.warn(errkind.Message(explainEngine(err)))
 	}
 }

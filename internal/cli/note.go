@@ -154,8 +154,7 @@ func (v *invocation) printPassages(found *kb.SearchResult) error {
 		if r.SourcePath != "" {
 			where += ", " + r.SourcePath
 		}
-		b.WriteString(screen.Wrap(fmt.Sprintf("%d. %s (%s)", i+1, sanitize.Short(r.Title, 200, 800), sanitize.Escape(where)), ""))
-		b.WriteString(screen.Wrap(sanitize.Short(r.Text, printedSnippet, 4*printedSnippet), "   "))
+		b.WriteString(hitText(screen, fmt.Sprintf("%d. %s (%s)", i+1, sanitize.Short(r.Title, 200, 800), sanitize.Escape(where)), "", r.Text))
 	}
 	return screen.Show(b.String())
 }

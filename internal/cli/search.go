@@ -190,38 +190,6 @@ func (d *folders) searched() string {
 	return ""
 }
 
-// missing describes what is missing of a source that is not completely indexed, and
-// why: "109 of 433 documents are indexed, then indexing was interrupted".
-func missing(u search.Unfinished) string {
-	what := fmt.Sprintf("%d of %s are indexed, then ", u.Done, terminal.Plural(u.Total, "document"))
-	switch {
-	case u.Stop == search.NotBegun:
-		return "indexing has not begun"
-	case u.Total == 0 && u.Earlier:
-		what = "it is not known what has changed, because "
-	case u.Total == 0:
-		what = "the documents have not been counted, because "
-	}
-	switch u.Stop {
-	case search.Interrupted:
-		return what + "indexing was interrupted"
-	case search.DiskFull:
-		return what + "the disk was full: free some space on it"
-	}
-	if u.Message == "" {
-		return what + "indexing failed"
-	}
-	return what + "indexing failed: " + sanitize.Line(u.Message)
-}
-
-// incomplete describes what is missing of a source, with the state before it.
-func incomplete(u search.Unfinished) string {
-	if u.Total == 0 && u.Earlier {
-		return "not up to date: " + missing(u)
-	}
-	return "incomplete: " + missing(u)
-}
-
 // showJSON prints a value as the JSON of a tool.
 func showJSON(screen *terminal.Screen, v any) error {
 	text, err := compact.Marshal(v)
@@ -332,7 +300,7 @@ func (v *invocation) incompleteText(sources []document.Source, list []search.Unf
 	var lines []string
 	for _, u := range list {
 		u.Message = "" // status shows it
-		line := fmt.Sprintf("Documents of %s are missing: %s.", u.Label, missing(u))
+		line := fmt.Sprintf("Documents of %s are missing: %s.", u.Label, datafolder.Incomplete(u).Text())
 		for _, src := range sources {
 			if src.Label == u.Label {
 				line += " To continue: " + v.advised("serve", commandWord(sanitize.Escape(src.Path)))

@@ -87,19 +87,8 @@ func (o *mcpCommand) operand(v *invocation, arg string) error { return o.add(v, 
 
 // addressFlags choose where to listen.
 type addressFlags struct {
-	Addr string     `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:7411" help:"address to listen on"`
-	Port portNumber `flag:"port" value:"PORT" help:"short for --addr 127.0.0.1:PORT"`
-}
-
-// A portNumber is the number of a port, "" for none.
-type portNumber string
-
-func (p *portNumber) set(s string) error {
-	*p = portNumber(s)
-	if n, err := strconv.ParseUint(s, 10, 16); err != nil || strconv.FormatUint(n, 10) != s {
-		return errors.New("want a number from 0 to 65535")
-	}
-	return nil
+	Addr string `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:7411" help:"address to listen on"`
+	Port int    `flag:"port" value:"PORT" range:"0-65535" help:"short for --addr 127.0.0.1:PORT"`
 }
 
 // serveFlags are the other flags of serve and mcp, and their operands.
@@ -215,8 +204,8 @@ func (o *serveCommand) check(v *invocation) (err error) {
 		return v.usagef("--domain %s: the tools of the knowledge base have names that begin with %s, choose another domain", o.Domain, o.Domain)
 	case v.given("port") && v.given("addr"):
 		return v.usagef("--addr and --port exclude each other")
-	case o.Port != "":
-		o.Addr = net.JoinHostPort(defaultHost, string(o.Port))
+	case v.given("port"):
+		o.Addr = net.JoinHostPort(defaultHost, strconv.Itoa(o.Port))
 	}
 	o.Data, err = dataPath(v.Env, o.Data)
 	return err

@@ -123,7 +123,8 @@ func (s *server) serve(ctx context.Context) error {
 	s.log.Info("listening", "url", url)
 	s.refuseStray(ctx, url)
 	if s.public != "" && s.guard.Token == "" && !httpguard.Loopback(s.host) {
-		s.warn(s.log, s.public)
+		s.warn(s.public)
+		s.log.Warn(s.public)
 	}
 	if s.ready != nil {
 		s.ready(url)
@@ -190,12 +191,6 @@ func isKnowhow(ctx context.Context, addr string) bool {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 100))
 	return err == nil && string(body) == httpguard.Health
-}
-
-// warn prints a warning on stderr and logs it.
-func (v *invocation) warn(log *slog.Logger, message string) {
-	fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, message)
-	log.Warn(message)
 }
 
 // transport returns the transport of a server whose command line may be invalid.

@@ -69,26 +69,22 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 	if len(served) == 0 {
 		return nil, none
 	}
-	for _, warning := range sourceWarnings(served) {
-		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(warning))
-	}
+	v.warnSources(served)
 	return served, nil
 }
 
-// sourceWarnings returns the warnings about sources that are served together.
-func sourceWarnings(served []document.Source) []string {
-	var all []string
+// warnSources prints warnings about sources that are served together.
+func (v *invocation) warnSources(served []document.Source) {
 	for _, n := range source.Nested(served) {
-		all = append(all, fmt.Sprintf("source %q (%s) is inside source %q (%s): its files are indexed twice, and found twice; to forget one of them, type: knowhow sources rm LABEL",
+		v.warn(fmt.Sprintf("source %q (%s) is inside source %q (%s): its files are indexed twice, and found twice; to forget one of them, type: knowhow sources rm LABEL",
 			n.Inner.Label, n.Inner.Path, n.Outer.Label, n.Outer.Path))
 	}
 	for _, src := range served {
 		if src.Label == kb.DefaultCollection {
-			all = append(all, fmt.Sprintf("notes without a collection belong to the source %q (%s), because they have its label, and searches of the source find them; "+
+			v.warn(fmt.Sprintf("notes without a collection belong to the source %q (%s), because they have its label, and searches of the source find them; "+
 				"for another label, type: knowhow sources rm %s, then knowhow serve --label NAME FOLDER", src.Label, src.Path, src.Label))
 		}
 	}
-	return all
 }
 
 // labelError adds advice to an error of [source.New].

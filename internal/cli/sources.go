@@ -11,7 +11,6 @@ import (
 	"knowhow/internal/datafolder"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
-	"knowhow/internal/indexing"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/source"
 	"knowhow/internal/spell"
@@ -57,31 +56,16 @@ func (o *sourcesCommand) run(ctx context.Context, v *invocation) error {
 		}
 		return e
 	}
-	removed := 0 // documents in the store
-	if o.Store != "" && len(words) == 2 {
-		var err error
-		if removed, err = v.removeStoredSource(ctx, &o.storeFlags, words[1]); err != nil {
-			return err
-		}
-	}
-	x, _, err := v.openExisting(ctx, o.Data, datafolder.Model{})
-	switch {
-	case err != nil:
+	f, err := v.existingFolder(ctx, o.Data, &o.storeFlags)
+	if err != nil {
 		return err
-	case x != nil:
-	case len(words) < 2:
-		return v.noSources()
-	case o.Store == "":
-		return v.unknownLabel(words[1])
-	default:
-		return v.sourceRemoved(words[1], removed)
 	}
 	if len(words) == 2 {
-		err = v.removeSource(ctx, x, words[1], removed, o.Store != "")
+		err = v.removeSource(ctx, f, words[1])
 	} else {
-		err = v.listSources(ctx, x)
+		err = v.listSources(ctx, f.Index)
 	}
-	return errors.Join(err, x.Close())
+	return errors.Join(err, f.Close())
 }
 
 // sourcesWords are the operands of sources by other words for the same.
@@ -96,6 +80,9 @@ func (v *invocation) noSources() error {
 // listSources prints a line for each source: label, number of documents, path,
 // rules and description.
 func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
+	if x == nil {
+		return v.noSources()
+	}
 	sources, err := x.Sources(ctx)
 	if err != nil {
 		return err
@@ -122,69 +109,27 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 	return w.Flush()
 }
 
-// removeSource removes a source and its documents from the index. removed is the
-// number of documents that were removed from the store, if there is one.
-func (v *invocation) removeSource(ctx context.Context, x *index.Index, label string, removed int, stored bool) error {
-	stats, err := x.Stats(ctx)
-	if err != nil {
-		return err
-	}
-	known, err := x.Sources(ctx)
-	if err != nil {
-		return err
-	}
-	processes, err := indexing.Processes(ctx, x)
-	if err != nil {
-		return err
-	}
-	err = x.RemoveSource(ctx, label)
-	if errors.Is(err, errkind.NotFound) && !stored {
+// removeSource removes a source and its documents from the store and the index.
+func (v *invocation) removeSource(ctx context.Context, f *datafolder.Folder, label string) error {
+	r, err := f.RemoveSource(ctx, label)
+	if errors.Is(err, errkind.NotFound) {
 		return v.unknownLabel(label)
 	}
-	if err != nil && !errors.Is(err, errkind.NotFound) {
-		return err
-	}
-	now, err := x.Stats(ctx)
 	if err != nil {
 		return err
 	}
-	kept := now.ByLabel[label].Documents
-	if err := v.sourceRemoved(label, removed+stats.ByLabel[label].Documents-kept); err != nil {
+	if _, err := fmt.Fprintf(v.stdout, "removed source %s and %s from the index; the files are unchanged\n", label, terminal.Plural(r.Documents, "document")); err != nil {
 		return err
 	}
-	for _, src := range known {
-		if p, ok := processes[label]; ok && src.Label == label {
-			fmt.Fprintf(v.stderr, "Process %d on %s still serves %s, without documents. End it, or, to index the documents again, restart it with: %s\n",
-				p.PID, sanitize.Escape(p.Host), label, v.advised("serve", commandWord(sanitize.Escape(src.Path))))
-		}
+	if p := r.Process; p != nil {
+		fmt.Fprintf(v.stderr, "Process %d on %s still serves %s, without documents. End it, or, to index the documents again, restart it with: %s\n",
+			p.PID, sanitize.Escape(p.Host), label, v.advised("serve", commandWord(sanitize.Escape(r.Path))))
 	}
-	if kept == 0 {
-		return nil
+	if r.Kept > 0 {
+		fmt.Fprintf(v.stderr, "%s of the collection %s that users added stay; list them with: %s note list --collection %s\n",
+			terminal.Plural(r.Kept, "document"), label, v.Program, label)
 	}
-	_, err = fmt.Fprintf(v.stderr, "%s of the collection %s that users added stay; list them with: %s note list --collection %s\n",
-		terminal.Plural(kept, "document"), label, v.Program, label)
-	return err
-}
-
-// removeStoredSource removes a source and its documents from a store, and returns
-// how many there were.
-func (v *invocation) removeStoredSource(ctx context.Context, store *storeFlags, label string) (int, error) {
-	s, err := store.open(datafolder.Model{}, v.warnings())
-	if err != nil {
-		return 0, err
-	}
-	defer s.Close() // never fails
-	n, err := s.RemoveSource(ctx, label)
-	if errors.Is(err, errkind.NotFound) {
-		return 0, v.unknownLabel(label)
-	}
-	return n, explainStore(err)
-}
-
-// sourceRemoved prints that a source was removed.
-func (v *invocation) sourceRemoved(label string, documents int) error {
-	_, err := fmt.Fprintf(v.stdout, "removed source %s and %s from the index; the files are unchanged\n", label, terminal.Plural(documents, "document"))
-	return err
+	return nil
 }
 
 // unknownLabel returns the error for a label without a source.

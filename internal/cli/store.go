@@ -11,7 +11,6 @@ import (
 
 	"knowhow/internal/datafolder"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index"
 	"knowhow/internal/opensearch"
 	"knowhow/internal/terminal"
 )
@@ -58,6 +57,11 @@ func wanted(err error) error {
 
 // open returns the store, or nil if none is set. It does not connect to it.
 func (o *storeFlags) open(m datafolder.Model, log *slog.Logger) (*opensearch.Store, error) {
+	return o.moved(m, opensearch.Stay, log)
+}
+
+// moved is open for a store with a part in a move.
+func (o *storeFlags) moved(m datafolder.Model, move opensearch.Move, log *slog.Logger) (*opensearch.Store, error) {
 	if o.Store == "" {
 		return nil, nil
 	}
@@ -70,7 +74,7 @@ func (o *storeFlags) open(m datafolder.Model, log *slog.Logger) (*opensearch.Sto
 	}
 	s, err := opensearch.New(opensearch.Options{
 		Address: string(o.Store), Username: o.Username, Password: o.Password, CA: ca, Embedder: m.Queries, EmbedTime: m.Wait,
-		UserAgent: "knowhow/" + version(), Log: log,
+		UserAgent: "knowhow/" + version(), Log: log, Move: move,
 	})
 	return s, explainStore(err)
 }
@@ -81,11 +85,11 @@ func (o *storeFlags) open(m datafolder.Model, log *slog.Logger) (*opensearch.Sto
 func (v *invocation) connect(ctx context.Context, f *datafolder.Folder) error {
 	switch err := explainStore(f.Store.Open(ctx)); {
 	case errkind.Retryable(err):
-		fmt.Fprintf(v.stderr, "%s: warning: %s; new documents wait in the queue until it answers\n", v.name, printableLines(errkind.Message(err)))
+		v.warn(errkind.Message(err) + "; new documents wait in the queue until it answers")
 	case err != nil:
 		return err
 	case f.Model.Queries != nil && !f.Store.HasVectors():
-		fmt.Fprintf(v.stderr, "%s: warning: OpenSearch has no k-NN plugin: documents are found by words only; install the plugin opensearch-knn on every node\n", v.name)
+		v.warn("OpenSearch has no k-NN plugin: documents are found by words only; install the plugin opensearch-knn on every node")
 	}
 	return nil
 }
@@ -101,48 +105,8 @@ var storeAdvice = map[errkind.Reason]string{
 // to.
 func explainStore(err error) error { return explainReason(err, storeAdvice) }
 
-// A storeStatus is the state of a store.
-type storeStatus struct {
-	Health    string `json:"health"` // green, yellow or red
-	Documents int    `json:"documents"`
-	Passages  int    `json:"passages"`
-	TextBytes int64  `json:"textBytes"`
-	DiskBytes int64  `json:"diskBytes"` // on all nodes
-	Meaning   bool   `json:"meaning"`   // whether the cluster can search by meaning
-
-	byLabel map[string]index.LabelStats
-}
-
-// storeStatus returns the state of a store.
-func (v *invocation) storeStatus(ctx context.Context, o *storeFlags) (*storeStatus, error) {
-	s, err := o.open(datafolder.Model{}, v.warnings())
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close() // never fails
-	return readStoreStatus(ctx, s)
-}
-
-// readStoreStatus returns the state of an open store.
-func readStoreStatus(ctx context.Context, s *opensearch.Store) (*storeStatus, error) {
-	health, err := s.Health(ctx)
-	if err != nil {
-		return nil, explainStore(err)
-	}
-	stats, err := s.Stats(ctx)
-	if err != nil {
-		return nil, explainStore(err)
-	}
-	out := &storeStatus{Health: health.Status, Documents: stats.Documents, Passages: stats.Chunks, TextBytes: stats.TextBytes, DiskBytes: stats.DiskBytes,
-		Meaning: s.HasVectors(), byLabel: map[string]index.LabelStats{}}
-	for label, l := range stats.ByLabel {
-		out.byLabel[label] = index.LabelStats(l)
-	}
-	return out, nil
-}
-
-// print prints the state as a line of a table.
-func (s *storeStatus) print(w io.Writer) {
+// printStore prints the state of a store as a line of a table.
+func printStore(w io.Writer, s *datafolder.StoreStatus) {
 	note := ""
 	if !s.Meaning {
 		note = "\tno k-NN plugin: words only"

@@ -88,12 +88,12 @@ type copiedStore struct {
 	*datafolder.Folder
 }
 
-// openCopied opens a store.
-func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool) (s *copiedStore, err error) {
+// openCopied opens a store, which has a part in a move if it is a cluster.
+func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool, move opensearch.Move) (s *copiedStore, err error) {
 	f := &datafolder.Folder{Explain: explainStore, Log: v.warnings()}
 	dir, ok := strings.CutPrefix(string(address), "file:")
 	if !ok {
-		if f.Store, err = (&storeFlags{storeAddress(address), o}).open(f.Model, f.Log); err == nil {
+		if f.Store, err = (&storeFlags{storeAddress(address), o}).moved(f.Model, move, f.Log); err == nil {
 			err = explainCopied(f.Store.Open(ctx))
 		}
 		return &copiedStore{f.Store, f}, err
@@ -140,15 +140,23 @@ func (o *storeCopyCommand) run(ctx context.Context, v *invocation) (err error) {
 	switch {
 	case o.From == "" || o.To == "":
 		return v.usagef("want --from and --to")
+	case o.From == o.To && opensearch.IsAddress(string(o.From)):
+		return o.copy(ctx, v, opensearch.From, opensearch.To)
 	case o.From == o.To:
 		return v.usagef("--from and --to are the same store")
 	}
-	from, err := v.openCopied(ctx, o.From, o.credentials, false)
+	return o.copy(ctx, v, opensearch.Stay, opensearch.Stay)
+}
+
+// copy copies documents. With the parts of a move, the indexes of a cluster are
+// replaced by new ones.
+func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, toMove opensearch.Move) (err error) {
+	from, err := v.openCopied(ctx, o.From, o.credentials, false, fromMove)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := v.openCopied(ctx, o.To, o.credentials, true)
+	to, err := v.openCopied(ctx, o.To, o.credentials, true, toMove)
 	if err != nil {
 		return err
 	}
@@ -161,8 +169,10 @@ func (o *storeCopyCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return explainCopied(err)
 	}
-	if err := from.copySources(ctx, to); err != nil {
-		return explainCopied(err)
+	if toMove == opensearch.Stay { // otherwise they are where they are
+		if err := from.copySources(ctx, to); err != nil {
+			return explainCopied(err)
+		}
 	}
 	bar := terminal.Bar{Things: "documents"}
 	result, err := storecopy.Copy(ctx, storecopy.Options{From: from, To: to, Report: func(step string, done int) {
@@ -191,6 +201,13 @@ func (o *storeCopyCommand) run(ctx context.Context, v *invocation) (err error) {
 	}
 	if there < result.Compared {
 		return &hintError{fmt.Errorf("the copy has %d documents, the original %d", there, result.Compared), "Documents were deleted meanwhile: run the command again."}
+	}
+	if toMove == opensearch.To {
+		old, err := to.Folder.Store.Switch(ctx)
+		if err != nil {
+			return explainCopied(err)
+		}
+		fmt.Fprintf(lines, "the new indexes are used from now on; delete the old ones in OpenSearch when they are not needed any more: %s\n", strings.Join(old, ", "))
 	}
 	_, err = fmt.Fprintf(v.stdout, "the copy has %s of the original, without a difference\n", terminal.Plural(result.Compared, "document"))
 	return err

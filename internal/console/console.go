@@ -33,7 +33,7 @@ type Options struct {
 	Log *slog.Logger // nil discards
 }
 
-// A Status is what the page shows about a server.
+// A Status is the state of a server that the page shows.
 type Status struct {
 	Version   string     `json:"version"`
 	Endpoints []Endpoint `json:"endpoints"` // with search tools, the first one preselected
@@ -56,7 +56,7 @@ type Endpoint struct {
 	Label  string `json:"label,omitempty"` // of the only source; "" for all sources
 }
 
-// A Source is what is indexed of a source.
+// A Source counts the indexed documents of a source.
 type Source struct {
 	Label       string         `json:"label"`
 	Path        string         `json:"path"`

@@ -11,10 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"knowhow/internal/document"
-	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
 	"knowhow/internal/kb"
@@ -35,6 +33,9 @@ type Folder struct {
 	Explain func(error) error
 
 	Log *slog.Logger // nil discards
+
+	stop context.CancelFunc // of the work in the background; nil if there is none
+	work sync.WaitGroup
 }
 
 // HasIndex reports whether a data folder contains an index. A folder that does not
@@ -53,8 +54,12 @@ func (f *Folder) OpenIndex(ctx context.Context) (err error) {
 	return err
 }
 
-// Close closes the index and the store.
+// Close ends the work in the background, and closes the index and the store.
 func (f *Folder) Close() error {
+	if f.stop != nil {
+		f.stop()
+		f.work.Wait()
+	}
 	if f.Store != nil {
 		f.Store.Close() // never fails
 	}
@@ -90,60 +95,17 @@ func (f *Folder) Base(o kb.Options) *kb.Local {
 	return kb.NewLocal(o)
 }
 
-// Work does the jobs of a base, computes the vectors of its documents and maintains
-// the store until ctx ends.
+// Work begins to do the jobs of a base and to compute the vectors of its documents,
+// until ctx ends or the folder is closed.
 func (f *Folder) Work(ctx context.Context, base *kb.Local, lines *terminal.Lines) {
-	var work sync.WaitGroup
-	defer work.Wait()
-	work.Go(func() { base.Run(ctx) })
-	if f.Store != nil {
-		work.Go(func() { f.maintain(ctx) })
-	}
+	ctx, f.stop = context.WithCancel(ctx)
+	f.work.Go(func() { base.Run(ctx) })
 	if f.Model.Documents != nil {
 		o := indexing.EmbedOptions{Index: f.Index, Embedder: f.Model.Documents, Labels: base.Labels, Lines: lines, Log: f.Log}
 		if f.Store != nil {
 			o.Store = f.Store
 		}
-		work.Go(func() { indexing.Embed(ctx, o) })
-	}
-}
-
-// Times between the sweeps of a store. A program that ends sooner does not sweep.
-const (
-	firstSweep  = time.Minute
-	nextSweep   = 24 * time.Hour
-	nextMigrate = time.Minute // after a failure
-)
-
-// maintain moves a store of an older version to indexes of this version, and removes
-// what interrupted changes have left in it, from time to time until ctx ends.
-func (f *Folder) maintain(ctx context.Context) {
-	for {
-		err := f.Store.Migrate(ctx)
-		if err == nil {
-			break
-		}
-		if ctx.Err() == nil && !errkind.Retryable(err) { // otherwise, the store is not available
-			f.Log.Error("the documents are not yet in indexes of this version: this is tried again every minute", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(nextMigrate):
-		}
-	}
-	t := time.NewTimer(firstSweep)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			t.Reset(nextSweep)
-		}
-		if err := f.Store.Sweep(ctx); err != nil && ctx.Err() == nil {
-			f.Log.Warn("chunks of interrupted changes remain in the store until tomorrow", "error", err)
-		}
+		f.work.Go(func() { indexing.Embed(ctx, o) })
 	}
 }
 

@@ -8,10 +8,13 @@ import (
 
 // A Check is the result of checking every rule of one dataset.
 type Check struct {
-	ID     string    `json:"id"`     // or the name of the folder if the manifest has no valid one
-	Folder string    `json:"folder"` // absolute path
-	State  State     `json:"state"`
-	Rules  []Finding `json:"rules"` // in the order in which they were checked; checking ends with the rules that need what is missing
+	ID     string `json:"id"`     // or the name of the folder if the manifest has no valid one
+	Folder string `json:"folder"` // absolute path
+	State  State  `json:"state"`
+
+	// Rules are in the order in which they were checked. Checking ends with the
+	// rules that need what is missing.
+	Rules []Finding `json:"rules"`
 }
 
 // Failed reports whether the dataset cannot be searched.

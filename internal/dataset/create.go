@@ -105,7 +105,8 @@ func Create(ctx context.Context, o CreateOptions) (*Created, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{o: o, lines: map[string]lineStart{}, res: &Created{Folder: target, Replaced: exists, LeftOut: map[ingest.Reason]int{}}}
+	b := &builder{o: o, lines: map[string]lineStart{},
+		res: &Created{Folder: target, Replaced: exists, LeftOut: map[ingest.Reason]int{}}}
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
@@ -134,7 +135,8 @@ func (o *CreateOptions) complete() error {
 		for _, s := range o.Sources {
 			names = append(names, filepath.Base(s))
 		}
-		o.Description = sanitize.Short("Dataset created from "+strings.Join(names, ", "), maxDescription, 4*maxDescription)
+		o.Description = sanitize.Short("Dataset created from "+strings.Join(names, ", "), maxDescription,
+			4*maxDescription)
 	}
 	if o.DefaultTopK == 0 {
 		o.DefaultTopK = defaultTopK
@@ -179,7 +181,8 @@ func (o *CreateOptions) target() (folder string, exists bool, err error) {
 	}
 	folder = filepath.Join(o.Dir, o.ID)
 	if _, err := os.Lstat(folder); err == nil {
-		return "", false, fmt.Errorf("%s exists and is not a dataset with this id, choose another id or move it away: %w", folder, errkind.Conflict)
+		return "", false, fmt.Errorf("%s exists and is not a dataset with this id, choose another id or move it "+
+			"away: %w", folder, errkind.Conflict)
 	}
 	return folder, false, nil
 }
@@ -252,7 +255,8 @@ func (b *builder) unique(name string, i int) string {
 
 // documents returns the documents in a file, with chunks for a model. It records
 // where the text of a file begins.
-func (b *builder) documents(ctx context.Context, in extract.Input, known document.Document) (docs []*document.Document, left []ingest.Skipped, err error) {
+func (b *builder) documents(ctx context.Context, in extract.Input, known document.Document) (
+	docs []*document.Document, left []ingest.Skipped, err error) {
 	err = extract.Parts(ctx, in, func(string) bool { return true }, func(p extract.Part) error {
 		if s, ok := ingest.SkippedPart(known.Path, p); ok {
 			if left = append(left, s); !s.Reason.InPart() {
@@ -309,7 +313,8 @@ func (b *builder) Apply(_ context.Context, changes []document.Change) error {
 		}
 		b.add(c.Put)
 		if b.size > maxText {
-			return fmt.Errorf("the sources have more than %d MB of text: divide them into several datasets: %w", maxText>>20, errkind.TooLarge)
+			return fmt.Errorf("the sources have more than %d MB of text: divide them into several datasets: %w",
+				maxText>>20, errkind.TooLarge)
 		}
 	}
 	return nil
@@ -336,8 +341,8 @@ func (b *builder) add(d *document.Document) {
 		}
 		x := Document{
 			Title: sanitize.Short(d.Title, 256, 1024), Path: b.prefix + d.Path,
-			Content: content, Snippet: firstRunes(content, snippetSize), Heading: c.Heading, SHA256: chunk.Hash(content),
-			Chunk: len(b.docs) - first + 1,
+			Content: content, Snippet: firstRunes(content, snippetSize), Heading: c.Heading,
+			SHA256: chunk.Hash(content), Chunk: len(b.docs) - first + 1,
 		}
 		if line > 0 {
 			begin := c.Offset + strings.Index(piece, content)
@@ -435,16 +440,20 @@ func (b *builder) write(ctx context.Context, dir string) error {
 		return err
 	}
 	now := o.Now().UTC().Format("2006-01-02T15:04:05.000Z")
-	meta := written{o.ID, o.Name, o.Description, model, now, writtenStats{b.res.Files, b.res.Files, len(b.docs), dim, now}}
+	meta := written{o.ID, o.Name, o.Description, model, now,
+		writtenStats{b.res.Files, b.res.Files, len(b.docs), dim, now}}
 	if o.Embedder == nil {
 		meta.Stats.EmbeddingDimensions = 0
 	}
-	err = writeFile(filepath.Join(dir, metadataName), func(w *bufio.Writer) error { return writeMetadata(ctx, w, meta, b.docs) })
+	err = writeFile(filepath.Join(dir, metadataName), func(w *bufio.Writer) error {
+		return writeMetadata(ctx, w, meta, b.docs)
+	})
 	if err != nil {
 		return err
 	}
 	manifest, err := json.MarshalIndent(writtenManifest{
-		Manifest{o.ID, o.Name, o.Description, indexFolder, metadataName, o.DefaultTopK}, model, meta.Stats.EmbeddingDimensions, len(b.docs), now}, "", "  ")
+		Manifest{o.ID, o.Name, o.Description, indexFolder, metadataName, o.DefaultTopK}, model,
+		meta.Stats.EmbeddingDimensions, len(b.docs), now}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the manifest: %w", err)
 	}
@@ -496,12 +505,14 @@ func (b *builder) vectors(ctx context.Context) (all []float32, err error) {
 			return nil, fmt.Errorf("computing vectors: %w", err)
 		}
 		if len(vectors) != len(texts) {
-			return nil, fmt.Errorf("computing vectors: the model made %d vectors of %d texts: %w", len(vectors), len(texts), errkind.Unavailable)
+			return nil, fmt.Errorf("computing vectors: the model made %d vectors of %d texts: %w", len(vectors),
+				len(texts), errkind.Unavailable)
 		}
 		for _, v := range vectors {
 			dim = cmp.Or(dim, len(v))
 			if len(v) != dim || dim == 0 {
-				return nil, fmt.Errorf("computing vectors: the model made vectors of %d and %d dimensions: %w", dim, len(v), errkind.Unavailable)
+				return nil, fmt.Errorf("computing vectors: the model made vectors of %d and %d dimensions: %w", dim,
+					len(v), errkind.Unavailable)
 			}
 			all = append(all, v...)
 		}

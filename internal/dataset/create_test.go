@@ -21,8 +21,9 @@ import (
 // sources writes some files and returns their folder.
 func sources(t testing.TB) string {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "guide.md"), "---\ntitle: The guide\n---\n\n# Install\n\nRun the installer.\r\nThen restart.\n\n## Linux\n\n"+
-		strings.Repeat("Packages exist for every distribution. ", 40)+"\n")
+	put(t, filepath.Join(dir, "guide.md"),
+		"---\ntitle: The guide\n---\n\n# Install\n\nRun the installer.\r\nThen restart.\n\n## Linux\n\n"+
+			strings.Repeat("Packages exist for every distribution. ", 40)+"\n")
 	put(t, filepath.Join(dir, "deep", "notes.txt"), "First note about unicorns.\n")
 	put(t, filepath.Join(dir, "page.html"), "<title>Page</title><p>A page about leave.")
 	put(t, filepath.Join(dir, "image.bin"), "\x00\x01\x02")
@@ -34,13 +35,15 @@ func TestCreate(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "datasets")
 	dir := sources(t)
 	var steps []Progress
-	o := CreateOptions{Dir: root, ID: "guide", Sources: []string{dir}, Report: func(p Progress) { steps = append(steps, p) },
-		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}
+	o := CreateOptions{Dir: root, ID: "guide", Sources: []string{dir},
+		Report: func(p Progress) { steps = append(steps, p) },
+		Now:    func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}
 	c, err := Create(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Files != 3 || c.Chunks < 4 || c.Vectors != 0 || c.Replaced || c.Folder != filepath.Join(root, "guide") || len(c.LeftOut) == 0 {
+	if c.Files != 3 || c.Chunks < 4 || c.Vectors != 0 || c.Replaced || c.Folder != filepath.Join(root, "guide") ||
+		len(c.LeftOut) == 0 {
 		t.Errorf("created %+v", c)
 	}
 	if len(steps) == 0 {
@@ -51,7 +54,8 @@ func TestCreate(t *testing.T) {
 	if err != nil || json.Unmarshal(data, &m) != nil {
 		t.Fatalf("metadata: %v", err)
 	}
-	if m["datasetId"] != "guide" || m["model"] != "none" || m["createdAt"] != "2026-01-02T03:04:05.000Z" || m["stats"].(map[string]any)["totalFiles"] != 3.0 {
+	if m["datasetId"] != "guide" || m["model"] != "none" || m["createdAt"] != "2026-01-02T03:04:05.000Z" ||
+		m["stats"].(map[string]any)["totalFiles"] != 3.0 {
 		t.Errorf("metadata: %.300s", data)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "guide.md"))
@@ -137,7 +141,8 @@ func TestCreateFails(t *testing.T) {
 		{"long description", func(o *CreateOptions) { o.Description = strings.Repeat("x", 513) }, errkind.Invalid},
 		{"top k", func(o *CreateOptions) { o.DefaultTopK = 101 }, errkind.Invalid},
 		{"no source", func(o *CreateOptions) { o.Sources = nil }, errkind.Invalid},
-		{"missing source", func(o *CreateOptions) { o.Sources = []string{filepath.Join(dir, "missing")} }, errkind.NotFound},
+		{"missing source", func(o *CreateOptions) { o.Sources = []string{filepath.Join(dir, "missing")} },
+			errkind.NotFound},
 		{"no text", func(o *CreateOptions) { o.Sources = []string{empty} }, errkind.NotFound},
 		{"another thing in its place", func(o *CreateOptions) { o.ID = "file" }, errkind.Conflict},
 	} {
@@ -162,7 +167,8 @@ func TestCreateFails(t *testing.T) {
 		before := tree(t, root)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := Create(ctx, CreateOptions{Dir: root, ID: "old", Sources: []string{dir}, Replace: true}); !errors.Is(err, context.Canceled) {
+		if _, err := Create(ctx, CreateOptions{Dir: root, ID: "old", Sources: []string{dir},
+			Replace: true}); !errors.Is(err, context.Canceled) {
 			t.Errorf("Create = %v", err)
 		}
 		if diff := cmp.Diff(before, tree(t, root)); diff != "" {
@@ -195,7 +201,8 @@ func TestCreateFromSeveralSources(t *testing.T) {
 	root := filepath.Join(top, "b", "docs", "datasets")
 	newSample("old").write(t, root, "old")
 	c, err := Create(t.Context(), CreateOptions{Dir: root, ID: "all",
-		Sources: []string{filepath.Join(top, "a", "docs"), filepath.Join(top, "b", "docs"), filepath.Join(top, "single.txt")}})
+		Sources: []string{filepath.Join(top, "a", "docs"), filepath.Join(top, "b", "docs"),
+			filepath.Join(top, "single.txt")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +213,8 @@ func TestCreateFromSeveralSources(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"all-1 docs-2/x.txt two", "all-2 docs/x.txt one", "all-3 single.txt three"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"all-1 docs-2/x.txt two", "all-2 docs/x.txt one", "all-3 single.txt three"},
+		got); diff != "" {
 		t.Errorf("%+v (-want +got):\n%s", c, diff)
 	}
 }
@@ -224,7 +232,8 @@ func TestDelete(t *testing.T) {
 	for _, tt := range []struct {
 		id   string
 		kept []string
-	}{{"one", nil}, {"two", []string{filepath.Join(root, "two", "mine.txt")}}, {"three", []string{filepath.Join(root, "three", "metadata.json")}}, {"broken", nil}} {
+	}{{"one", nil}, {"two", []string{filepath.Join(root, "two", "mine.txt")}},
+		{"three", []string{filepath.Join(root, "three", "metadata.json")}}, {"broken", nil}} {
 		kept, err := Delete(root, tt.id)
 		if err != nil || !cmp.Equal(kept, tt.kept) {
 			t.Errorf("Delete(%s) = %v, %v, want %v", tt.id, kept, err, tt.kept)
@@ -257,7 +266,8 @@ func TestDeleteServed(t *testing.T) {
 func TestExport(t *testing.T) {
 	root, away := t.TempDir(), t.TempDir()
 	s := newSample("one")
-	s.manifest["metadata"], s.manifest["index"] = filepath.Join(away, "one", "metadata.json"), filepath.Join(away, "one", "index", "docs.index")
+	s.manifest["metadata"], s.manifest["index"] = filepath.Join(away, "one", "metadata.json"),
+		filepath.Join(away, "one", "index", "docs.index")
 	s.write(t, away, "one")
 	writeJSON(t, filepath.Join(root, "x", "manifest.json"), s.manifest)
 	var out bytes.Buffer

@@ -40,7 +40,8 @@ func (r *Registry) Export(ctx context.Context, id string, to io.Writer) error {
 	if filepath.Ext(e.place.index) == ".faiss" {
 		name = "docs.faiss"
 	}
-	for _, f := range []struct{ from, to string }{{e.place.metadata, metadataName}, {e.place.index, path.Join(indexFolder, name)}} {
+	for _, f := range []struct{ from, to string }{{e.place.metadata, metadataName},
+		{e.place.index, path.Join(indexFolder, name)}} {
 		if err == nil {
 			err = addToZip(ctx, z, f.from, path.Join(m.ID, f.to))
 		}
@@ -57,7 +58,8 @@ func (r *Registry) Export(ctx context.Context, id string, to io.Writer) error {
 // createInZip adds a file to an archive. Its date is the first that the format has,
 // so that the same dataset gives the same archive.
 func createInZip(z *zip.Writer, name string) (io.Writer, error) {
-	return z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)})
+	return z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate,
+		Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)})
 }
 
 // addToZip adds a file to an archive.

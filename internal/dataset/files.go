@@ -25,7 +25,8 @@ func install(temp, target string, exists bool) (kept []string, err error) {
 	release, ok, err := lockFolder(target) // it becomes a temporary folder
 	defer release()
 	if !ok && err == nil {
-		return nil, errors.Join(fmt.Errorf("another process is replacing the dataset in %s, try again: %w", target, errkind.Conflict), os.RemoveAll(temp))
+		err = fmt.Errorf("another process is replacing the dataset in %s, try again: %w", target, errkind.Conflict)
+		return nil, errors.Join(err, os.RemoveAll(temp))
 	}
 	own := ownFiles(target)
 	old, err := swap(temp, target)
@@ -137,7 +138,8 @@ func ownFiles(folder string) []string {
 	own := []string{manifestName}
 	m, _ := readManifest(filepath.Join(folder, manifestName))
 	add := func(path string) {
-		if rel, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(rel) && rel != "." && !slices.Contains(own, rel) {
+		if rel, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(rel) && rel != "." &&
+			!slices.Contains(own, rel) {
 			own = append(own, rel)
 		}
 	}

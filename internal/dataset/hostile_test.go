@@ -53,9 +53,11 @@ func TestIndexTypes(t *testing.T) {
 			vectors = 6
 		}
 		if got.State != want || got.Vectors != vectors {
-			t.Errorf("%s: %s with %d vectors: %v, want %s with %d", id, got.State, got.Vectors, got.Problems, want, vectors)
+			t.Errorf("%s: %s with %d vectors: %v, want %s with %d", id, got.State, got.Vectors, got.Problems, want,
+				vectors)
 		}
-		if fourcc := strings.ToLower(got.Failure()); unsupported && !cut && !strings.Contains(fourcc, id[strings.LastIndexByte(id, '-')+1:]) {
+		if fourcc := strings.ToLower(got.Failure()); unsupported && !cut &&
+			!strings.Contains(fourcc, id[strings.LastIndexByte(id, '-')+1:]) {
 			t.Errorf("%s: %q does not name the type", id, got.Failure())
 		}
 	}
@@ -144,7 +146,8 @@ func TestMemory(t *testing.T) {
 	for range 3 {
 		scan(t, r)
 	}
-	if got := list(t, r); got["one"].State != Ready || got["two"].State != Error || !strings.Contains(got["two"].Failure(), "more memory than the others leave") {
+	if got := list(t, r); got["one"].State != Ready || got["two"].State != Error ||
+		!strings.Contains(got["two"].Failure(), "more memory than the others leave") {
 		t.Fatalf("one is %s, two is %s: %s", got["one"].State, got["two"].State, got["two"].Failure())
 	}
 	if n := strings.Count(log.String(), "more memory"); n != 1 {

@@ -22,7 +22,8 @@ type sample struct {
 // dimensions.
 func newSample(id string) *sample {
 	return &sample{
-		manifest: map[string]any{"id": id, "name": "Sample", "description": "Three documents", "index": "index", "metadata": "metadata.json"},
+		manifest: map[string]any{"id": id, "name": "Sample", "description": "Three documents", "index": "index",
+			"metadata": "metadata.json"},
 		metadata: []map[string]any{
 			{"id": "a", "title": "Leave", "path": "hr/leave.md", "content": "Employees have thirty days of leave."},
 			{"id": "b", "title": "Travel", "path": "hr/travel.md", "content": "Book flights early, and trains late."},

@@ -70,7 +70,8 @@ func removeLeftovers(dir string) {
 		}
 		path := filepath.Join(dir, e.Name())
 		release, locked, err := lockFolder(path)
-		if info, infoErr := e.Info(); locked || err != nil && infoErr == nil && time.Since(info.ModTime()) > unlockedAge {
+		if info, infoErr := e.Info(); locked || err != nil && infoErr == nil &&
+			time.Since(info.ModTime()) > unlockedAge {
 			removeLeftover(dir, id, path)
 		}
 		release()

@@ -44,7 +44,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	e := blockedEmbedder{started: func() { os.Stdout.WriteString("computing\n") }}
-	_, _ = Create(context.Background(), CreateOptions{Dir: dir, ID: "one", Sources: []string{os.Getenv("CREATE_FROM")}, Embedder: e, Model: "x", Replace: true})
+	_, _ = Create(context.Background(), CreateOptions{Dir: dir, ID: "one", Sources: []string{os.Getenv("CREATE_FROM")},
+		Embedder: e, Model: "x", Replace: true})
 }
 
 // killCreate runs a process that creates dataset "one", and kills it before it is
@@ -177,7 +178,8 @@ func TestKilledReplace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			state(t, root)
-			if _, err := Create(t.Context(), CreateOptions{Dir: root, ID: "two", Sources: []string{source}}); err != nil {
+			if _, err := Create(t.Context(), CreateOptions{Dir: root, ID: "two",
+				Sources: []string{source}}); err != nil {
 				t.Fatal(err)
 			}
 			onlyFolders(t, root, "one", "two")

@@ -40,8 +40,8 @@ type budget struct {
 func (b *budget) take(bytes int64) error {
 	if bytes > b.left {
 		b.short = true
-		return fmt.Errorf("the dataset needs more memory than the others leave of the %d MiB for all datasets: divide it, "+
-			"or move datasets that are not needed to another folder: %w", b.total>>20, errkind.TooLarge)
+		return fmt.Errorf("the dataset needs more memory than the others leave of the %d MiB for all datasets: "+
+			"divide it, or move datasets that are not needed to another folder: %w", b.total>>20, errkind.TooLarge)
 	}
 	b.left -= bytes
 	return nil
@@ -100,15 +100,17 @@ func readIndex(ctx context.Context, path string, documents int, b *budget) (*os.
 		return nil, nil, err
 	}
 	if info.Size() > maxIndex {
-		return file, nil, fmt.Errorf("it has %d bytes, at most %d are read: divide the dataset: %w", info.Size(), int64(maxIndex), errkind.TooLarge)
+		return file, nil, fmt.Errorf("it has %d bytes, at most %d are read: divide the dataset: %w", info.Size(),
+			int64(maxIndex), errkind.TooLarge)
 	}
 	inPlace := runtime.GOOS != "windows"
-	x, err := faiss.Read(ctx, file, info.Size(), faiss.Options{MaxBytes: max(b.left, 1), MaxCount: maxVectors(documents), InPlace: inPlace})
+	x, err := faiss.Read(ctx, file, info.Size(), faiss.Options{MaxBytes: max(b.left, 1),
+		MaxCount: maxVectors(documents), InPlace: inPlace})
 	switch {
 	case errors.Is(err, errkind.TooLarge):
 		b.short = true
-		return file, nil, fmt.Errorf("%s: create it again for the %s of the metadata, or divide the dataset, or move datasets that are not needed "+
-			"to another folder: %w", errkind.Message(err), count(documents, "document"), err)
+		return file, nil, fmt.Errorf("%s: create it again for the %s of the metadata, or divide the dataset, or "+
+			"move datasets that are not needed to another folder: %w", errkind.Message(err), count(documents, "document"), err)
 	case err != nil:
 		return file, nil, fmt.Errorf("%s: copy or create it again: %w", errkind.Message(err), errkind.Corrupt)
 	}

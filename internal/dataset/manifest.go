@@ -94,7 +94,8 @@ func readManifest(path string) (m Manifest, f findings) {
 		return m, f
 	}
 	if bytes.HasPrefix(data, []byte("\ufeff")) {
-		f.fail(ruleManifest, "it begins with a byte order mark, which JSON does not allow: save it as UTF-8 without one")
+		f.fail(ruleManifest,
+			"it begins with a byte order mark, which JSON does not allow: save it as UTF-8 without one")
 		return m, f
 	}
 	// Members are matched exactly. The struct decoder of encoding/json would
@@ -135,8 +136,10 @@ func readManifest(path string) (m Manifest, f findings) {
 	m.DefaultTopK = defaultTopK
 	if raw, ok := members[ruleDefaultTopK]; ok {
 		var n float64
-		if err := json.Unmarshal(raw, &n); err != nil || string(raw) == "null" || n != math.Trunc(n) || n < 1 || n > maxTopK {
-			f.fail(ruleDefaultTopK, "got %s, want an integer from 1 to %d", sanitize.Short(string(raw), 40, 80), maxTopK)
+		if err := json.Unmarshal(raw, &n); err != nil || string(raw) == "null" || n != math.Trunc(n) || n < 1 ||
+			n > maxTopK {
+			f.fail(ruleDefaultTopK, "got %s, want an integer from 1 to %d", sanitize.Short(string(raw), 40, 80),
+				maxTopK)
 		} else {
 			m.DefaultTopK = int(n)
 			f.pass(ruleDefaultTopK, "%d", m.DefaultTopK)
@@ -160,7 +163,8 @@ func jsonProblem(data []byte, err error) string {
 	before := data[:max(at-1, 0)]
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - (bytes.LastIndexByte(before, '\n') + 1) + 1
-	return fmt.Sprintf("it is not valid JSON at line %d, column %d: %s", line, column, sanitize.Short(err.Error(), 100, 200))
+	return fmt.Sprintf("it is not valid JSON at line %d, column %d: %s", line, column,
+		sanitize.Short(err.Error(), 100, 200))
 }
 
 // readSmall reads a regular file that is smaller than limit bytes.
@@ -207,7 +211,8 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-var errLink = errors.New("it is a link, which is not followed: copy the file here, or name the file itself in the manifest")
+var errLink = errors.New("it is a link, which is not followed: copy the file here, or name the file itself in the " +
+	"manifest")
 
 // plainError returns the cause of a file error, without the path, which the
 // message has already.
@@ -229,7 +234,9 @@ type place struct {
 func locate(m Manifest, dir, root string) (p place, f findings) {
 	bases := []string{dir, ".", filepath.Dir(root)}
 	if found, ok := resolve(m.Index, bases); !ok {
-		f.fail(ruleIndexFile, "there is no %s in the folder of the manifest: create the dataset again, or correct \"index\"", shown(m.Index))
+		f.fail(ruleIndexFile,
+			"there is no %s in the folder of the manifest: create the dataset again, or correct \"index\"",
+			shown(m.Index))
 	} else if file, others, err := indexFile(found); err != nil {
 		f.fail(ruleIndexFile, "%v", err)
 	} else {
@@ -240,7 +247,9 @@ func locate(m Manifest, dir, root string) (p place, f findings) {
 		}
 	}
 	if found, ok := resolve(m.Metadata, bases); !ok {
-		f.fail(ruleMetadata, "there is no %s in the folder of the manifest: create the dataset again, or correct \"metadata\"", shown(m.Metadata))
+		f.fail(ruleMetadata,
+			"there is no %s in the folder of the manifest: create the dataset again, or correct \"metadata\"",
+			shown(m.Metadata))
 	} else {
 		p.metadata = found
 	}
@@ -288,7 +297,8 @@ func indexFile(path string) (file string, others int, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return "", 0, errors.New("the folder has no *.index and no *.faiss file: create the dataset again, or correct \"index\"")
+		return "", 0, errors.New("the folder has no *.index and no *.faiss file: create the dataset again, or " +
+			"correct \"index\"")
 	}
 	slices.Sort(names)
 	return filepath.Join(path, names[0]), len(names) - 1, nil

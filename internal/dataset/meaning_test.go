@@ -32,7 +32,8 @@ type fakeModel struct {
 }
 
 // meanings are pairs of words with the same meaning.
-var meanings = strings.NewReplacer("holiday", "leave", "vacation", "leave", "plane", "flight", "aeroplane", "flight", "secret", "password")
+var meanings = strings.NewReplacer("holiday", "leave", "vacation", "leave", "plane", "flight", "aeroplane", "flight",
+	"secret", "password")
 
 func (m *fakeModel) Embed(ctx context.Context, texts []string, _ embed.Kind) ([][]float32, error) {
 	m.calls = append(m.calls, texts)
@@ -94,7 +95,8 @@ func withModels(t testing.TB, dir string, models ...*fakeModel) *Registry {
 // leaveSample is a dataset whose vectors a model made.
 func leaveSample(t testing.TB, id string, m *fakeModel) *sample {
 	s := newSample(id)
-	texts := []string{"Employees have thirty days of leave each year.", "Book a flight early, and trains late.", "A password is kept in a vault of steel."}
+	texts := []string{"Employees have thirty days of leave each year.", "Book a flight early, and trains late.",
+		"A password is kept in a vault of steel."}
 	var err error
 	if s.vectors, err = m.Embed(t.Context(), texts, embed.Document); err != nil {
 		t.Fatal(err)
@@ -183,14 +185,18 @@ func TestWrongModel(t *testing.T) {
 		models []*fakeModel
 		want   string
 	}{
-		{"wrong", []*fakeModel{wrong, other}, `the metadata names "org/fake@1", but org/fake did not make the vectors (cosine `},
+		{"wrong", []*fakeModel{wrong, other},
+			`the metadata names "org/fake@1", but org/fake did not make the vectors (cosine `},
 		{"other dimension", []*fakeModel{other}, "with vectors of 32 dimensions, and no such model is available"},
 		{"none", nil, "no such model is available"},
-		{"unreachable", []*fakeModel{{id: "org/fake", dim: 32, err: fmt.Errorf("connection refused: %w", errkind.Unavailable)}}, "the model could not be used: org/fake: connection refused"},
+		{"unreachable", []*fakeModel{{id: "org/fake", dim: 32,
+			err: fmt.Errorf("connection refused: %w", errkind.Unavailable)}},
+			"the model could not be used: org/fake: connection refused"},
 	} {
 		r := withModels(t, root, tt.models...)
 		f := model(t, r, "one")
-		if f.Status != Warning || !strings.Contains(f.Message, tt.want) || !strings.Contains(f.Message, "searched by words only") {
+		if f.Status != Warning || !strings.Contains(f.Message, tt.want) ||
+			!strings.Contains(f.Message, "searched by words only") {
 			t.Errorf("%s: %+v", tt.name, f)
 		}
 		res, err := r.Search(t.Context(), Query{Datasets: []string{"one"}, Text: "leave"})
@@ -211,7 +217,8 @@ func TestWrongModel(t *testing.T) {
 // them, whatever the model.
 func TestProbeOfTheSample(t *testing.T) {
 	r := withModels(t, "testdata", &fakeModel{id: DefaultModel, dim: 384})
-	if f := model(t, r, "sample-docs"); f.Status != Warning || !strings.Contains(f.Message, "look like random numbers") {
+	if f := model(t, r, "sample-docs"); f.Status != Warning ||
+		!strings.Contains(f.Message, "look like random numbers") {
 		t.Errorf("model: %+v", f)
 	}
 	res, err := r.Search(t.Context(), Query{Datasets: []string{"sample-docs"}, Text: "troubleshooting"})
@@ -277,7 +284,8 @@ func TestSeveralModels(t *testing.T) {
 	plain := leaveSample(t, "three", m)
 	plain.vectors = nil
 	plain.write(t, root, "three")
-	res, err := withModels(t, root, m, n).Search(t.Context(), Query{Datasets: []string{"one", "two", "three"}, Text: "leave of employees", TopK: 3})
+	res, err := withModels(t, root, m, n).Search(t.Context(),
+		Query{Datasets: []string{"one", "two", "three"}, Text: "leave of employees", TopK: 3})
 	if err != nil || res.Kind != Fused {
 		t.Fatalf("got %+v, %v", res, err)
 	}
@@ -301,8 +309,10 @@ func TestRowsAndDocuments(t *testing.T) {
 	}{
 		{"match", func(*sample) {}, "", 3},
 		{"a vector too few", func(s *sample) { s.vectors = s.vectors[:2] }, "rows: 1 of 3 documents without vector", 2},
-		{"a vector too many", func(s *sample) { s.vectors = append(s.vectors, s.vectors[0]) }, "rows: 1 of 4 vectors belong to no document, and 0 documents without vector", 3},
-		{"not a number", func(s *sample) { s.vectors[2][3] = float32(math.NaN()) }, "vectors: 1 vector with values that are not numbers", 2},
+		{"a vector too many", func(s *sample) { s.vectors = append(s.vectors, s.vectors[0]) },
+			"rows: 1 of 4 vectors belong to no document, and 0 documents without vector", 3},
+		{"not a number", func(s *sample) { s.vectors[2][3] = float32(math.NaN()) },
+			"vectors: 1 vector with values that are not numbers", 2},
 		{"longer", func(s *sample) {
 			for _, v := range s.vectors {
 				for i := range v {
@@ -347,7 +357,8 @@ func TestRowsAndDocuments(t *testing.T) {
 func TestCreateWithVectors(t *testing.T) {
 	root, dir := t.TempDir(), sources(t)
 	m := &fakeModel{id: "org/fake@1", dim: 32}
-	c, err := Create(t.Context(), CreateOptions{Dir: root, ID: "guide", Sources: []string{dir}, Embedder: m, Model: "org/fake"})
+	c, err := Create(t.Context(), CreateOptions{Dir: root, ID: "guide", Sources: []string{dir}, Embedder: m,
+		Model: "org/fake"})
 	if err != nil || c.Vectors != c.Chunks {
 		t.Fatalf("Create = %+v, %v", c, err)
 	}
@@ -365,15 +376,18 @@ func TestCreateWithVectors(t *testing.T) {
 
 	// A model that fails leaves the old dataset whole.
 	before := tree(t, root)
-	for name, bad := range map[string]*fakeModel{"failing": {dim: 32, err: errkind.Unavailable}, "without dimensions": {dim: 0}} {
-		if _, err := Create(t.Context(), CreateOptions{Dir: root, ID: "guide", Sources: []string{dir}, Embedder: bad, Model: "x", Replace: true}); !errors.Is(err, errkind.Unavailable) {
+	for name, bad := range map[string]*fakeModel{"failing": {dim: 32, err: errkind.Unavailable},
+		"without dimensions": {dim: 0}} {
+		if _, err := Create(t.Context(), CreateOptions{Dir: root, ID: "guide", Sources: []string{dir}, Embedder: bad,
+			Model: "x", Replace: true}); !errors.Is(err, errkind.Unavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// So does an interrupt while vectors are computed.
 	ctx, cancel := context.WithCancel(t.Context())
 	interrupted := &fakeModel{dim: 32, called: cancel}
-	if _, err := Create(ctx, CreateOptions{Dir: root, ID: "guide", Sources: []string{dir}, Embedder: interrupted, Model: "x", Replace: true}); !errors.Is(err, context.Canceled) {
+	if _, err := Create(ctx, CreateOptions{Dir: root, ID: "guide", Sources: []string{dir}, Embedder: interrupted,
+		Model: "x", Replace: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	if diff := cmp.Diff(before, tree(t, root)); diff != "" {

@@ -103,7 +103,8 @@ func (l *looseDocument) document() Document {
 		return ""
 	}
 	d := Document{
-		ID: first(l.ID), Title: first(l.Title), Path: first(l.Path, l.OriginalDoc), Content: first(l.Content, l.Text, l.Snippet),
+		ID: first(l.ID), Title: first(l.Title), Path: first(l.Path, l.OriginalDoc),
+		Content: first(l.Content, l.Text, l.Snippet),
 		Snippet: string(l.Snippet), Heading: string(l.Heading),
 		Chunk: l.Chunk.count(), ChunkTotal: max(l.ChunkTotal.count(), l.ChunkTotal2.count()),
 		StartLine: l.StartLine.count(), EndLine: l.EndLine.count(),
@@ -116,7 +117,8 @@ func (l *looseDocument) document() Document {
 
 // size returns the bytes of memory that a document takes.
 func (d *Document) size() int64 {
-	return int64(unsafe.Sizeof(*d)) + int64(len(d.ID)+len(d.Title)+len(d.Path)+len(d.Content)+len(d.Snippet)+len(d.Heading))
+	texts := len(d.ID) + len(d.Title) + len(d.Path) + len(d.Content) + len(d.Snippet) + len(d.Heading)
+	return int64(unsafe.Sizeof(*d)) + int64(texts)
 }
 
 // label returns the title, path and id for results. None of them is empty; n is
@@ -146,11 +148,13 @@ func readMetadata(ctx context.Context, file string, b *budget) (*metadata, error
 	}
 	defer f.Close()
 	if info.Size() > maxMetadata {
-		return nil, fmt.Errorf("it has %d bytes, at most %d are read: divide the dataset: %w", info.Size(), maxMetadata, errkind.TooLarge)
+		return nil, fmt.Errorf("it has %d bytes, at most %d are read: divide the dataset: %w", info.Size(),
+			maxMetadata, errkind.TooLarge)
 	}
 	r := bufio.NewReaderSize(readerOf(ctx, io.LimitReader(f, maxMetadata+1)), 1<<16)
 	if head, _ := r.Peek(1); len(head) == 1 && head[0] == 0x80 {
-		return nil, errors.New("it is a Python pickle, which is not read because it can run programs: write the documents as JSON")
+		return nil, errors.New("it is a Python pickle, which is not read because it can run programs: write the " +
+			"documents as JSON")
 	}
 	return parseMetadata(r, b)
 }
@@ -270,7 +274,8 @@ func notJSON(dec *json.Decoder, err error) error {
 		return fmt.Errorf("it ends in the middle, after %d bytes: copy or create it again", dec.InputOffset())
 	}
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("it is not valid JSON near byte %d: %s", dec.InputOffset(), sanitize.Short(err.Error(), 100, 200))
+		return fmt.Errorf("it is not valid JSON near byte %d: %s", dec.InputOffset(),
+			sanitize.Short(err.Error(), 100, 200))
 	}
 	return fmt.Errorf("it cannot be read: %w", plainError(err))
 }

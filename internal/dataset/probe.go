@@ -96,7 +96,8 @@ func (s *set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 	}
 	texts, docs := s.probeTexts()
 	if len(texts) == 0 {
-		return nil, f(Warning, "there is no text with which the model can be checked; the dataset is searched by words only"), nil
+		return nil, f(Warning,
+			"there is no text with which the model can be checked; the dataset is searched by words only"), nil
 	}
 	dim := s.vectors.stored.Dim
 	var tried []string
@@ -140,11 +141,15 @@ func (s *set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 	const words = "the dataset is searched by words only"
 	switch {
 	case failed != nil:
-		return nil, f(Warning, "%s, but the model could not be used: %s; %s", said, sanitize.Short(errkind.Message(failed), 300, 600), words), failed
+		return nil, f(Warning, "%s, but the model could not be used: %s; %s", said,
+			sanitize.Short(errkind.Message(failed), 300, 600), words), failed
 	case len(tried) > 0:
-		return nil, f(Warning, "%s, but %s; %s: create the dataset again, or name its model", said, strings.Join(tried, ", and "), words), nil
+		return nil, f(Warning, "%s, but %s; %s: create the dataset again, or name its model", said,
+			strings.Join(tried, ", and "), words), nil
 	}
-	return nil, f(Warning, "%s, with vectors of %d dimensions, and no such model is available; %s: name a folder or a server with the model", said, dim, words), nil
+	return nil, f(Warning,
+		"%s, with vectors of %d dimensions, and no such model is available; %s: name a folder or a server with "+
+			"the model", said, dim, words), nil
 }
 
 // candidates returns the embedders that may have made the vectors: those with
@@ -182,7 +187,9 @@ func (s *set) probeTexts() (texts []string, docs []int) {
 			list = append(list, candidate{i, len(s.docs[i].Content)})
 		}
 	}
-	slices.SortFunc(list, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.doc, b.doc)) })
+	slices.SortFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.doc, b.doc))
+	})
 	seen, size := map[string]bool{}, 0
 	for _, c := range list {
 		text := s.docs[c.doc].Content
@@ -226,7 +233,8 @@ func embedInTime(ctx context.Context, e embed.Embedder, texts []string, kind emb
 // queryVector returns the vector of a query. A nil vector means that the vectors
 // are not used, and note says why, "" if that needs no explanation. The error is
 // that of ctx.
-func (s *set) queryVector(ctx context.Context, text string, made map[string][]float32) (v []float32, note string, err error) {
+func (s *set) queryVector(ctx context.Context, text string, made map[string][]float32) (
+	v []float32, note string, err error) {
 	e, f, err := s.embedderFor(ctx)
 	if err != nil {
 		return nil, "", err
@@ -238,7 +246,8 @@ func (s *set) queryVector(ctx context.Context, text string, made map[string][]fl
 		return nil, note, nil
 	}
 	if embed.Foreign(e, text) {
-		return nil, "the model " + name(e) + " does not know the language of the query; it is searched by words only", nil
+		return nil, "the model " + name(e) + " does not know the language of the query; it is searched by words only",
+			nil
 	}
 	if v, ok := made[e.ID()]; ok {
 		return v, "", nil
@@ -251,7 +260,8 @@ func (s *set) queryVector(ctx context.Context, text string, made map[string][]fl
 		err = errors.New("its vectors have another dimension than before")
 	}
 	if err != nil {
-		return nil, "the model " + name(e) + " could not be used, so this search was by words only: " + sanitize.Short(errkind.Message(s.explain(err)), 300, 600), nil
+		return nil, "the model " + name(e) + " could not be used, so this search was by words only: " +
+			sanitize.Short(errkind.Message(s.explain(err)), 300, 600), nil
 	}
 	made[e.ID()] = vs[0]
 	return vs[0], "", nil

@@ -56,8 +56,7 @@ type Registry struct {
 	o   Options
 	dir string // absolute
 
-	scanning sync.Mutex // held during a scan; guards the next four
-	finder   finder
+	scanning sync.Mutex // held during a scan; guards the next three
 	nextBase int64
 	missing  bool            // the folder did not exist in the last scan
 	reported map[string]bool // links and other problems of folders that were reported
@@ -71,16 +70,19 @@ type Registry struct {
 
 // A gate is closed until open is called for the first time.
 type gate struct {
-	opened chan struct{}
-	once   sync.Once
+	opened <-chan struct{}
+	open   func()
 }
 
-func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
+func newGate() gate {
+	c := make(chan struct{})
+	return gate{c, sync.OnceFunc(func() { close(c) })}
+}
 
 // An entry is a dataset in one state. It is immutable once it is published.
 type entry struct {
-	folder   string // path, relative to the folder of the datasets
-	files    [3]stamp
+	folder   string   // path, relative to the folder of the datasets
+	files    [3]stamp // manifest, index, metadata
 	manifest Manifest
 	place    place
 	state    State
@@ -125,7 +127,7 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of the datasets: %w", err)
 	}
-	return &Registry{o: o, dir: dir, finder: finder{dir: dir}, reported: map[string]bool{}, found: gate{opened: make(chan struct{})}, loaded: gate{opened: make(chan struct{})}}, nil
+	return &Registry{o: o, dir: dir, reported: map[string]bool{}, found: newGate(), loaded: newGate()}, nil
 }
 
 // Dir returns the absolute path of the folder.
@@ -145,7 +147,8 @@ func (r *Registry) Watch(ctx context.Context) {
 			problem = err.Error()
 		}
 		if problem != "" && problem != last {
-			r.o.Log.Error("reading the folder of the datasets failed; what is loaded can still be searched", "dir", r.dir, "error", problem)
+			r.o.Log.Error("reading the folder of the datasets failed; what is loaded can still be searched",
+				"dir", r.dir, "error", problem)
 		}
 		last = problem
 		select {
@@ -248,7 +251,7 @@ func (e *entry) memory() int64 {
 // folders returns the paths of the folders with a manifest, in the order of a
 // walk.
 func (r *Registry) folders() ([]string, error) {
-	found, err := r.finder.find()
+	found, err := findFolders(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !r.missing {
 			r.missing = true
@@ -263,7 +266,8 @@ func (r *Registry) folders() ([]string, error) {
 	for _, link := range found.links {
 		if !r.reported[link] {
 			r.reported[link] = true
-			r.o.Log.Warn("a link to a dataset is not followed: copy the folder here, or name the folder that it is in", "link", r.path(link))
+			r.o.Log.Warn("a link to a dataset is not followed: copy the folder here, or name the folder that it is in",
+				"link", r.path(link))
 		}
 	}
 	for _, err := range found.skipped {
@@ -281,34 +285,29 @@ func (r *Registry) folders() ([]string, error) {
 func (r *Registry) look(folder string, old *entry, owners map[string]string, left int64) *entry {
 	dir := r.path(folder)
 	e := &entry{folder: folder, state: Unloaded, loaded: make(chan struct{})}
-	e.files[0] = stampOf(filepath.Join(dir, manifestName))
-	var f findings
-	known := old != nil && old.files[0] == e.files[0] && !old.found.unread()
-	if known {
-		e.manifest, f = old.manifest, old.found.manifest()
-	} else {
-		e.enter(Validating, r.o.Log)
-		e.manifest, f = readManifest(filepath.Join(dir, manifestName))
+	manifest := filepath.Join(dir, manifestName)
+	e.files[0] = stampOf(manifest)
+	e.manifest, e.found = readManifest(manifest)
+	invalid := e.found.failed()
+	if owner, taken := owners[e.manifest.ID]; !invalid && taken {
+		e.owner = owner
+		e.found.fail(ruleUnique, "the dataset in folder %s has the same id and is used: give one of them another id",
+			shown(owner))
+	} else if !invalid {
+		owners[e.manifest.ID] = folder
+		e.found.pass(ruleUnique, "%s", e.manifest.ID)
+		var located findings
+		e.place, located = locate(e.manifest, dir, r.dir)
+		e.found = append(e.found, located...)
 	}
-	e.found = f
-	if !f.failed() {
-		if owner, taken := owners[e.manifest.ID]; taken {
-			e.owner = owner
-			e.found.fail(ruleUnique, "the dataset in folder %s has the same id and is used: give one of them another id", shown(owner))
-		} else {
-			owners[e.manifest.ID] = folder
-			e.found.pass(ruleUnique, "%s", e.manifest.ID)
-			var located findings
-			e.place, located = locate(e.manifest, dir, r.dir)
-			e.files[1], e.files[2] = stampOf(e.place.index), stampOf(e.place.metadata)
-			e.found = append(e.found, located...)
-		}
-	}
-	if known && old.files == e.files && old.owner == e.owner && old.state != Loading && (old.short == 0 || left <= old.short) {
+	e.files[1], e.files[2] = stampOf(e.place.index), stampOf(e.place.metadata)
+	if old != nil && old.state != Loading && old.files == e.files && (old.short == 0 || left <= old.short) &&
+		slices.Equal(old.found[:min(len(e.found), len(old.found))], e.found) {
 		return old
 	}
+	e.enter(Validating, r.o.Log)
 	switch {
-	case f.failed(), e.owner != "":
+	case invalid, e.owner != "":
 		e.enter(Invalid, r.o.Log)
 	case e.found.failed():
 		e.enter(Error, r.o.Log)
@@ -332,21 +331,6 @@ func (r *Registry) look(folder string, old *entry, owners map[string]string, lef
 func (e *entry) enter(s State, log *slog.Logger) {
 	log.Debug("dataset", "folder", e.folder, "from", e.state, "to", s)
 	e.state = s
-}
-
-// unread reports whether the manifest could not be read, which may change
-// without the file.
-func (f findings) unread() bool {
-	return len(f) > 0 && f[0].Rule == ruleManifest && f[0].Status == Failed
-}
-
-// manifest returns the findings about the manifest.
-func (f findings) manifest() findings {
-	i := slices.IndexFunc(f, func(x Finding) bool { return x.Rule == ruleUnique })
-	if i < 0 {
-		return slices.Clip(f)
-	}
-	return slices.Clip(f[:i])
 }
 
 // log logs the outcome of loading.
@@ -483,5 +467,6 @@ func (r *Registry) get(ctx context.Context, id string) (*set, error) {
 
 // bad returns the error for using a dataset that is Invalid or in Error.
 func (r *Registry) bad(e *entry) error {
-	return fmt.Errorf("dataset %s cannot be searched, correct it and search again: %s: %w", e.id(), r.info(e).Failure(), errkind.Corrupt)
+	return fmt.Errorf("dataset %s cannot be searched, correct it and search again: %s: %w", e.id(),
+		r.info(e).Failure(), errkind.Corrupt)
 }

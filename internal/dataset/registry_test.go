@@ -77,7 +77,8 @@ func TestReload(t *testing.T) {
 	log.Reset()
 
 	// New texts.
-	writeJSON(t, filepath.Join(root, "one", "metadata.json"), []map[string]any{{"id": "new", "content": "Unicorns are rare."}})
+	writeJSON(t, filepath.Join(root, "one", "metadata.json"),
+		[]map[string]any{{"id": "new", "content": "Unicorns are rare."}})
 	scan(t, r)
 	if got := find(t, r, "unicorns", "one"); !cmp.Equal(got, []string{"new"}) {
 		t.Errorf("after the change: %v", got)
@@ -89,7 +90,8 @@ func TestReload(t *testing.T) {
 	// Damage is reported, and goes away with its cause.
 	put(t, filepath.Join(root, "one", "metadata.json"), "[{")
 	scan(t, r)
-	if _, err := r.Search(t.Context(), Query{Datasets: []string{"one"}, Text: "x"}); !errors.Is(err, errkind.Corrupt) || !strings.Contains(fmt.Sprint(err), "metadata file") {
+	if _, err := r.Search(t.Context(), Query{Datasets: []string{"one"}, Text: "x"}); !errors.Is(err,
+		errkind.Corrupt) || !strings.Contains(fmt.Sprint(err), "metadata file") {
 		t.Errorf("Search of a damaged dataset: %v", err)
 	}
 	failed := list(t, r)["one"].FailedAt
@@ -191,7 +193,8 @@ func TestWatch(t *testing.T) {
 		if got := list(t, r)["one"]; got.State != Ready {
 			t.Errorf("after the first scan: %+v", got)
 		}
-		writeJSON(t, filepath.Join(root, "one", "metadata.json"), []map[string]any{{"id": "new", "content": "Unicorns are rare."}})
+		writeJSON(t, filepath.Join(root, "one", "metadata.json"),
+			[]map[string]any{{"id": "new", "content": "Unicorns are rare."}})
 		newSample("two").write(t, root, "two")
 		time.Sleep(9 * time.Second)
 		synctest.Wait()

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -39,38 +38,52 @@ func TestRules(t *testing.T) {
 		}, state: Invalid, want: "name: it is missing"},
 		{name: "name blank", alter: with("name", " \t\u3000"), state: Invalid, want: "name: it is empty or blank"},
 		{name: "name invisible", alter: with("name", "\u200b"), state: Invalid, want: "name: it is empty or blank"},
-		{name: "name of 129 characters", alter: with("name", strings.Repeat("語", 129)), state: Invalid, want: "name: it has 129 characters"},
+		{name: "name of 129 characters", alter: with("name", strings.Repeat("語", 129)), state: Invalid,
+			want: "name: it has 129 characters"},
 		{name: "name of 128 characters", alter: with("name", strings.Repeat("語", 128)), state: Ready},
-		{name: "description missing", alter: without("description"), state: Invalid, want: "description: it is missing"},
-		{name: "description blank", alter: with("description", " "), state: Invalid, want: "description: it is empty or blank"},
-		{name: "description of 513 characters", alter: with("description", long(513)), state: Invalid, want: "at most 512"},
+		{name: "description missing", alter: without("description"), state: Invalid,
+			want: "description: it is missing"},
+		{name: "description blank", alter: with("description", " "), state: Invalid,
+			want: "description: it is empty or blank"},
+		{name: "description of 513 characters", alter: with("description", long(513)), state: Invalid,
+			want: "at most 512"},
 		{name: "index missing", alter: without("index"), state: Invalid, want: "index: it is missing"},
 		{name: "index null", alter: with("index", nil), state: Invalid, want: "index: got null, want a string"},
 		{name: "index blank", alter: with("index", " "), state: Invalid, want: "index: it is empty or blank"},
 		{name: "metadata missing", alter: without("metadata"), state: Invalid, want: "metadata: it is missing"},
 		{name: "metadata blank", alter: with("metadata", " "), state: Invalid, want: "metadata: it is empty or blank"},
-		{name: "defaultTopK 0", alter: with("defaultTopK", 0), state: Invalid, want: "defaultTopK: got 0, want an integer from 1 to 100"},
+		{name: "defaultTopK 0", alter: with("defaultTopK", 0), state: Invalid,
+			want: "defaultTopK: got 0, want an integer from 1 to 100"},
 		{name: "defaultTopK 101", alter: with("defaultTopK", 101), state: Invalid, want: "defaultTopK: got 101"},
 		{name: "defaultTopK a fraction", alter: with("defaultTopK", 1.5), state: Invalid, want: "defaultTopK: got 1.5"},
 		{name: "defaultTopK a string", alter: with("defaultTopK", "5"), state: Invalid, want: `defaultTopK: got "5"`},
 		{name: "defaultTopK null", alter: with("defaultTopK", nil), state: Invalid, want: "defaultTopK: got null"},
 		{name: "defaultTopK 100", alter: with("defaultTopK", 100), state: Ready},
 		{name: "unknown members", alter: with("version", 2), state: Ready},
-		{name: "manifest too large", alter: with("extra", long(10<<10)), state: Invalid, want: "manifest: it has 10240 bytes or more"},
-		{name: "manifest not JSON", after: file("manifest.json", "{\n  \"id\": x}"), state: Invalid, want: "manifest: it is not valid JSON at line 2, column 9"},
-		{name: "manifest with text behind it", after: file("manifest.json", "{} {}"), state: Invalid, want: "manifest: it is not valid JSON at line 1"},
-		{name: "manifest a list", after: file("manifest.json", "[]"), state: Invalid, want: "manifest: it is a JSON array"},
+		{name: "manifest too large", alter: with("extra", long(10<<10)), state: Invalid,
+			want: "manifest: it has 10240 bytes or more"},
+		{name: "manifest not JSON", after: file("manifest.json", "{\n  \"id\": x}"), state: Invalid,
+			want: "manifest: it is not valid JSON at line 2, column 9"},
+		{name: "manifest with text behind it", after: file("manifest.json", "{} {}"), state: Invalid,
+			want: "manifest: it is not valid JSON at line 1"},
+		{name: "manifest a list", after: file("manifest.json", "[]"), state: Invalid,
+			want: "manifest: it is a JSON array"},
 		{name: "manifest null", after: file("manifest.json", "null"), state: Invalid, want: "manifest: it is null"},
-		{name: "manifest empty", after: file("manifest.json", ""), state: Invalid, want: "manifest: it is not valid JSON"},
-		{name: "manifest with byte order mark", after: file("manifest.json", "\ufeff{}"), state: Invalid, want: "manifest: it begins with a byte order mark"},
+		{name: "manifest empty", after: file("manifest.json", ""), state: Invalid,
+			want: "manifest: it is not valid JSON"},
+		{name: "manifest with byte order mark", after: file("manifest.json", "\ufeff{}"), state: Invalid,
+			want: "manifest: it begins with a byte order mark"},
 		{name: "manifest a folder", after: func(t *testing.T, dir string) {
 			replaceByFolder(t, filepath.Join(dir, "manifest.json"))
 		}, state: Invalid, want: "manifest: it is not a regular file"},
-		{name: "index not there", alter: with("index", "nowhere"), state: Error, want: `index file: there is no "nowhere"`},
-		{name: "index folder empty", after: remove("index/docs.index"), state: Error, want: "index file: the folder has no *.index"},
+		{name: "index not there", alter: with("index", "nowhere"), state: Error,
+			want: `index file: there is no "nowhere"`},
+		{name: "index folder empty", after: remove("index/docs.index"), state: Error,
+			want: "index file: the folder has no *.index"},
 		{name: "index a file", alter: with("index", "index/docs.index"), state: Ready},
 		{name: "index *.faiss", after: func(t *testing.T, dir string) {
-			if err := os.Rename(filepath.Join(dir, "index/docs.index"), filepath.Join(dir, "index/index.faiss")); err != nil {
+			if err := os.Rename(filepath.Join(dir, "index/docs.index"),
+				filepath.Join(dir, "index/index.faiss")); err != nil {
 				t.Fatal(err)
 			}
 		}, state: Ready},
@@ -78,23 +91,35 @@ func TestRules(t *testing.T) {
 			writeIndex(t, filepath.Join(dir, "index/other.index"), [][]float32{{1}})
 		}, state: Ready, want: `index file: the folder has 2 index files, "docs.index" is used`},
 		{name: "index empty", after: file("index/docs.index", ""), state: Error, want: "index file: "},
-		{name: "index junk", after: file("index/docs.index", strings.Repeat("junk", 100)), state: Error, want: "index file: "},
+		{name: "index junk", after: file("index/docs.index", strings.Repeat("junk", 100)), state: Error,
+			want: "index file: "},
 		{name: "index truncated", after: func(t *testing.T, dir string) {
 			if err := os.Truncate(filepath.Join(dir, "index/docs.index"), 60); err != nil {
 				t.Fatal(err)
 			}
 		}, state: Error, want: "index file: "},
-		{name: "metadata not there", alter: with("metadata", "no.json"), state: Error, want: `metadata file: there is no "no.json"`},
-		{name: "metadata a folder", alter: with("metadata", "index"), state: Error, want: "metadata file: it is not a regular file"},
-		{name: "metadata not JSON", after: file("metadata.json", "[{]"), state: Error, want: "metadata file: it is not valid JSON near byte"},
-		{name: "metadata truncated", after: file("metadata.json", `[{"id":"a"},{"id"`), state: Error, want: "metadata file: it ends in the middle"},
-		{name: "metadata empty", after: file("metadata.json", ""), state: Error, want: "metadata file: it ends in the middle, after 0 bytes"},
-		{name: "metadata without documents", after: file("metadata.json", "{}"), state: Error, want: `metadata file: it has no member "documents"`},
-		{name: "metadata a string", after: file("metadata.json", `"x"`), state: Error, want: "metadata file: it is neither"},
-		{name: "documents not a list", after: file("metadata.json", `{"documents":{}}`), state: Error, want: `metadata file: the member "documents" is not a list`},
-		{name: "document not an object", after: file("metadata.json", `[{"id":"a"},"b"]`), state: Error, want: "metadata file: document 2 is not an object"},
-		{name: "metadata with text behind it", after: file("metadata.json", `[] []`), state: Error, want: "metadata file: there is text behind the JSON value"},
-		{name: "metadata a pickle", after: file("metadata.json", "\x80\x04\x95"), state: Error, want: "metadata file: it is a Python pickle"},
+		{name: "metadata not there", alter: with("metadata", "no.json"), state: Error,
+			want: `metadata file: there is no "no.json"`},
+		{name: "metadata a folder", alter: with("metadata", "index"), state: Error,
+			want: "metadata file: it is not a regular file"},
+		{name: "metadata not JSON", after: file("metadata.json", "[{]"), state: Error,
+			want: "metadata file: it is not valid JSON near byte"},
+		{name: "metadata truncated", after: file("metadata.json", `[{"id":"a"},{"id"`), state: Error,
+			want: "metadata file: it ends in the middle"},
+		{name: "metadata empty", after: file("metadata.json", ""), state: Error,
+			want: "metadata file: it ends in the middle, after 0 bytes"},
+		{name: "metadata without documents", after: file("metadata.json", "{}"), state: Error,
+			want: `metadata file: it has no member "documents"`},
+		{name: "metadata a string", after: file("metadata.json", `"x"`), state: Error,
+			want: "metadata file: it is neither"},
+		{name: "documents not a list", after: file("metadata.json", `{"documents":{}}`), state: Error,
+			want: `metadata file: the member "documents" is not a list`},
+		{name: "document not an object", after: file("metadata.json", `[{"id":"a"},"b"]`), state: Error,
+			want: "metadata file: document 2 is not an object"},
+		{name: "metadata with text behind it", after: file("metadata.json", `[] []`), state: Error,
+			want: "metadata file: there is text behind the JSON value"},
+		{name: "metadata a pickle", after: file("metadata.json", "\x80\x04\x95"), state: Error,
+			want: "metadata file: it is a Python pickle"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -216,7 +241,8 @@ func TestPathsOfManifest(t *testing.T) {
 		{"beside the datasets", "./datasets/a/index/docs.index", "./datasets/a/metadata.json", ""},
 		{"up and down", "../a/index", "../a/metadata.json", ""},
 		{"in the working directory", "w/index", "w/metadata.json", filepath.Join(elsewhere, "w")},
-		{"absolute", filepath.Join(top, "x", "index"), filepath.Join(top, "x", "metadata.json"), filepath.Join(top, "x")},
+		{"absolute", filepath.Join(top, "x", "index"), filepath.Join(top, "x", "metadata.json"),
+			filepath.Join(top, "x")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s.manifest["index"], s.manifest["metadata"] = tt.index, tt.metadata
@@ -268,7 +294,8 @@ func TestDuplicateIDs(t *testing.T) {
 			t.Errorf("dataset %d is %s: %s", i, infos[i].State, infos[i].Failure())
 		}
 	}
-	if infos[0].Name != "from a" || !strings.Contains(infos[1].Failure(), `unique id: the dataset in folder "a" has the same id`) {
+	if infos[0].Name != "from a" || !strings.Contains(infos[1].Failure(),
+		`unique id: the dataset in folder "a" has the same id`) {
 		t.Errorf("used %q, failure %q", infos[0].Name, infos[1].Failure())
 	}
 	// When the first is gone, the second takes its place.
@@ -363,32 +390,6 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// A folder that has not changed for some time is not read again, and a change in
-// it is seen.
-func TestFoldersAreReadOnce(t *testing.T) {
-	root := t.TempDir()
-	newSample("one").write(t, root, "a/one")
-	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(root, "a"), old, old); err != nil {
-		t.Fatal(err)
-	}
-	f := finder{dir: root}
-	first, err := f.find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := f.known["a"].read
-	again, err := f.find()
-	if diff := cmp.Diff(first.manifests, again.manifests); diff != "" || err != nil || !f.known["a"].read.Equal(read) {
-		t.Errorf("second walk: %v, read at %v and %v (-first +second):\n%s", err, read, f.known["a"].read, diff)
-	}
-	newSample("two").write(t, root, "a/two")
-	last, err := f.find()
-	if diff := cmp.Diff([]string{filepath.Join("a", "one"), filepath.Join("a", "two")}, last.manifests); diff != "" || err != nil {
-		t.Errorf("after a change: %v (-want +got):\n%s", err, diff)
-	}
-}
-
 // The number of folders is bounded, and what is left out is reported.
 func TestManyFolders(t *testing.T) {
 	root := t.TempDir()
@@ -401,7 +402,7 @@ func TestManyFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found, err := (&finder{dir: root}).find()
+	found, err := findFolders(root)
 	if err != nil || len(found.skipped) != 2 {
 		t.Fatalf("skipped %v, error %v; want the depth and the number of folders", found.skipped, err)
 	}
@@ -411,7 +412,8 @@ func TestManyFolders(t *testing.T) {
 func TestLinks(t *testing.T) {
 	away := t.TempDir()
 	newSample("away").write(t, away, "away")
-	for name, rule := range map[string]string{"manifest.json": ruleManifest, "metadata.json": ruleMetadata, "index": ruleIndexFile, "index/docs.index": ruleIndexFile} {
+	for name, rule := range map[string]string{"manifest.json": ruleManifest, "metadata.json": ruleMetadata,
+		"index": ruleIndexFile, "index/docs.index": ruleIndexFile} {
 		root := t.TempDir()
 		newSample("one").write(t, root, "one")
 		link := filepath.Join(root, "one", name)
@@ -421,7 +423,8 @@ func TestLinks(t *testing.T) {
 		if err := os.Symlink(filepath.Join(away, "away", name), link); err != nil {
 			t.Skip(err)
 		}
-		if got := list(t, open(t, root))["one"]; got.State == Ready || !strings.Contains(got.Failure(), rule+": it is a link") {
+		if got := list(t, open(t, root))["one"]; got.State == Ready ||
+			!strings.Contains(got.Failure(), rule+": it is a link") {
 			t.Errorf("%s: %s, %s", name, got.State, got.Failure())
 		}
 	}
@@ -430,7 +433,8 @@ func TestLinks(t *testing.T) {
 // The sample of MCPower is served as it is.
 func TestSampleOfMCPower(t *testing.T) {
 	got := list(t, open(t, "testdata"))["sample-docs"]
-	if got.State != Ready || got.Vectors != 5 || got.Documents != 5 || got.DefaultTopK != 5 || got.Name != "Sample Knowledge Base" {
+	if got.State != Ready || got.Vectors != 5 || got.Documents != 5 || got.DefaultTopK != 5 ||
+		got.Name != "Sample Knowledge Base" {
 		t.Errorf("got %+v", got)
 	}
 }

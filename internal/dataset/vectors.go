@@ -37,7 +37,9 @@ func newVectors(x *faiss.Index, n, dimensions int, b *budget, f *findings) (*vec
 		v.docs = []int32{}
 	}
 	if dimensions > 0 && total > 0 && dimensions != x.Dim {
-		f.warn(ruleVectors, "the metadata says that they have %d dimensions, they have %d: the index may be that of other texts", dimensions, x.Dim)
+		f.warn(ruleVectors,
+			"the metadata says that they have %d dimensions, they have %d: the index may be that of other texts",
+			dimensions, x.Dim)
 	}
 	if err := b.take(vector.Size(total, x.Stored) + assignSize*int64(total)); err != nil {
 		return nil, err
@@ -95,10 +97,13 @@ func (v *vectors) assign(ids []int64, total int, f *findings) {
 	}
 	switch without := v.count - len(v.rows); {
 	case lost > 0 || twice > 0:
-		f.warn(ruleRows, "%d of %s belong to no document, and %s without vector: the index may be that of other texts, create the dataset again",
+		f.warn(ruleRows,
+			"%d of %s belong to no document, and %s without vector: the index may be that of other texts, create "+
+				"the dataset again",
 			lost+twice, count(total, "vector"), count(without, "document"))
 	case without > 0:
-		f.warn(ruleRows, "%d of %s without vector, only found by words: create the dataset again", without, count(v.count, "document"))
+		f.warn(ruleRows, "%d of %s without vector, only found by words: create the dataset again", without,
+			count(v.count, "document"))
 	default:
 		f.pass(ruleRows, "one vector for each document")
 	}
@@ -143,12 +148,15 @@ func (v *vectors) examine(x *faiss.Index, total int, f *findings) {
 		}
 	}
 	if bad > 0 {
-		f.warn(ruleVectors, "%s with values that are not numbers, never found: create the dataset again", count(bad, "vector"))
+		f.warn(ruleVectors, "%s with values that are not numbers, never found: create the dataset again",
+			count(bad, "vector"))
 	}
 	switch {
 	case len(sample) >= 3 && x.Stored >= 16 && (!negative || sameAngles(sample)):
 		v.odd = "the vectors look like random numbers, not like those of a model"
-		f.warn(ruleVectors, "they look like random numbers, not like those of a model: create the dataset again to search it by meaning")
+		f.warn(ruleVectors,
+			"they look like random numbers, not like those of a model: create the dataset again to search it by "+
+				"meaning")
 	case bad == 0 && most > 0 && (least < 0.99 || most > 1.01):
 		f.pass(ruleVectors, "lengths from %.3g to %.3g, so they are compared by angle", least, most)
 	case bad == 0:

@@ -29,7 +29,8 @@ func newWordIndex(ctx context.Context, base int64, docs []Document, memory *budg
 			return nil, ctx.Err()
 		}
 		d := &docs[i]
-		b.Document(segment.Document{Row: base + int64(i), Title: slices.Collect(tokens(d.Title)), Name: slices.Collect(tokens(d.Path))})
+		b.Document(segment.Document{Row: base + int64(i), Title: slices.Collect(tokens(d.Title)),
+			Name: slices.Collect(tokens(d.Path))})
 		b.Chunk(indexed(d.Heading), indexed(d.Content))
 	}
 	var out bytes.Buffer
@@ -109,7 +110,8 @@ func newWordQuery(text string) wordQuery {
 // search scores the documents that have any of the words. f is called with the
 // row of each and its score (BM25F), the best first; at most most times. The
 // result is a bound that no score exceeds.
-func (q wordQuery) search(ctx context.Context, c *segment.Collection, most int, f func(row int64, score float32)) (bound float32, err error) {
+func (q wordQuery) search(ctx context.Context, c *segment.Collection, most int,
+	f func(row int64, score float32)) (bound float32, err error) {
 	if len(q.tokens) == 0 {
 		return 0, nil
 	}
@@ -117,7 +119,8 @@ func (q wordQuery) search(ctx context.Context, c *segment.Collection, most int, 
 	defer s.End()
 	leaves := make([]*segment.Leaf, len(q.tokens))
 	for i, t := range q.tokens {
-		if leaves[i], err = s.Leaf(ctx, segment.AllFields, segment.Pattern{Tokens: []string{t}, Prefix: analysis.Lone(t)}); err != nil {
+		if leaves[i], err = s.Leaf(ctx, segment.AllFields, segment.Pattern{Tokens: []string{t},
+			Prefix: analysis.Lone(t)}); err != nil {
 			return 0, err
 		}
 	}

@@ -61,7 +61,8 @@ func Register(s *mcpserver.Server, o Options) {
 	mcpserver.AddTool(s, mcpserver.Tool{
 		Name:  search,
 		Title: "Search a dataset",
-		Description: "Search a knowledge dataset for the passages that answer a question. A question finds more than single words. " +
+		Description: "Search a knowledge dataset for the passages that answer a question. " +
+			"A question finds more than single words. " +
 			"Each result has the text of a passage (snippet), the title and path of its document, and a score from 0 to 1. " +
 			"The ids of the datasets are listed by " + list + ".",
 		ReadOnly: true, Idempotent: true, Refuse: refuse(list),
@@ -208,7 +209,8 @@ func SearchResult(q dataset.Query, found *dataset.Result, took time.Duration) an
 		r.Metadata.Datasets = q.Datasets
 	}
 	if len(found.Hits) == 0 {
-		r.Metadata.Notes = append(slices.Clip(r.Metadata.Notes), "no text has any of these words: try others, or another dataset")
+		r.Metadata.Notes = append(slices.Clip(r.Metadata.Notes),
+			"no text has any of these words: try others, or another dataset")
 	}
 	return r
 }

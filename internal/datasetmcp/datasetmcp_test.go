@@ -35,7 +35,8 @@ type args = map[string]any
 
 // newServer returns a server over datasets.
 func newServer(o datasetmcp.Options) *mcpserver.Server {
-	s := mcpserver.New(mcpserver.Options{Name: "knowhow-datasets", Version: "1", Instructions: datasetmcp.Instructions(o.Names)})
+	s := mcpserver.New(mcpserver.Options{Name: "knowhow-datasets", Version: "1",
+		Instructions: datasetmcp.Instructions(o.Names)})
 	datasetmcp.Register(s, o)
 	return s
 }
@@ -44,7 +45,10 @@ func newServer(o datasetmcp.Options) *mcpserver.Server {
 func connect(t *testing.T, revision string, o datasetmcp.Options) *mcptest.Session {
 	t.Helper()
 	s := newServer(o)
-	c := mcptest.Stdio(t, func(ctx context.Context, in io.Reader, out io.Writer) error { return s.ServeStdio(ctx, in, out) })
+	c := mcptest.Stdio(t, func(ctx context.Context, in io.Reader,
+		out io.Writer) error {
+		return s.ServeStdio(ctx, in, out)
+	})
 	c.Initialize(revision)
 	return c
 }
@@ -59,7 +63,8 @@ func datasets(t *testing.T) *dataset.Registry {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"broken/manifest.json":  `{"id":"no-index","name":"No index","description":"The index is missing","index":"index","metadata":"metadata.json"}`,
+		"broken/manifest.json": `{"id":"no-index","name":"No index","description":"The index is missing",` +
+			`"index":"index","metadata":"metadata.json"}`,
 		"broken/metadata.json":  `[]`,
 		"invalid/manifest.json": `{"id":"Invalid"}`,
 	} {
@@ -82,7 +87,8 @@ func datasets(t *testing.T) *dataset.Registry {
 }
 
 // varying matches what differs between two runs.
-var varying = regexp.MustCompile(`(manifestPath\\?": ?\\?")[^"]*?([a-z]+)(/manifest.json)|(failedAt\\?": ?\\?")[^"\\]*|(durationMs\\?": ?)\d+`)
+var varying = regexp.MustCompile(`(manifestPath\\?": ?\\?")[^"]*?([a-z]+)(/manifest.json)|(failedAt\\?": ` +
+	`?\\?")[^"\\]*|(durationMs\\?": ?)\d+`)
 
 // TestTranscripts compares everything that clients see with a golden file.
 func TestTranscripts(t *testing.T) {
@@ -114,8 +120,10 @@ func TestTranscripts(t *testing.T) {
 	add("tools/list, underscore", underscore.Call("tools/list", nil))
 	add("listDatasets", call(latest, "knowledge.listDatasets", nil))
 	add("knowledge_list_datasets", call(underscore, "knowledge_list_datasets", args{}))
-	add("search", call(latest, "knowledge.search", args{"dataset": "sample-docs", "query": "How do I configure datasets?", "topK": 2}))
-	add("knowledge_search without hits", call(underscore, "knowledge_search", args{"dataset": "sample-docs", "query": "unicorns"}))
+	add("search", call(latest, "knowledge.search", args{"dataset": "sample-docs",
+		"query": "How do I configure datasets?", "topK": 2}))
+	add("knowledge_search without hits", call(underscore, "knowledge_search",
+		args{"dataset": "sample-docs", "query": "unicorns"}))
 	for _, refused := range []struct {
 		name string
 		args args
@@ -173,7 +181,8 @@ func TestResultShape(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &search); err != nil {
 		t.Fatal(err)
 	}
-	if m := search.Metadata; m.Dataset == nil || *m.Dataset != "sample-docs" || m.Query == nil || *m.Query != "configure datasets" ||
+	if m := search.Metadata; m.Dataset == nil || *m.Dataset != "sample-docs" || m.Query == nil ||
+		*m.Query != "configure datasets" ||
 		m.ResultCount == nil || *m.ResultCount != len(search.Results) || m.DurationMs == nil || m.ScoreKind != "bm25" {
 		t.Errorf("metadata of %s", text)
 	}
@@ -181,7 +190,8 @@ func TestResultShape(t *testing.T) {
 		t.Fatalf("%d results, want 1 to defaultTopK", len(search.Results))
 	}
 	for _, r := range search.Results {
-		if r.Score == nil || *r.Score < 0 || *r.Score > 1 || r.Title == nil || *r.Title == "" || r.Path == nil || *r.Path == "" || r.Snippet == nil {
+		if r.Score == nil || *r.Score < 0 || *r.Score > 1 || r.Title == nil || *r.Title == "" || r.Path == nil ||
+			*r.Path == "" || r.Snippet == nil {
 			t.Errorf("result %+v", r)
 		}
 	}
@@ -214,7 +224,8 @@ func TestResultShape(t *testing.T) {
 	if !slices.IsSorted(ids) || len(ids) != 3 {
 		t.Errorf("ids are %v", ids)
 	}
-	if diff := cmp.Diff(map[string]int{"totalDatasets": 3, "readyDatasets": 1, "errorDatasets": 2}, list.Metadata); diff != "" {
+	if diff := cmp.Diff(map[string]int{"totalDatasets": 3, "readyDatasets": 1, "errorDatasets": 2},
+		list.Metadata); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 }
@@ -258,16 +269,20 @@ func TestErrorCodes(t *testing.T) {
 		retryable bool
 	}{
 		{"not found", fake{err: &dataset.UnknownDataset{ID: "x"}}, nil, -32002, "DATASET_NOT_FOUND", false},
-		{"query too long", fake{}, args{"dataset": "a", "query": strings.Repeat("x", 1025)}, -32602, "INVALID_QUERY", false},
+		{"query too long", fake{}, args{"dataset": "a", "query": strings.Repeat("x", 1025)}, -32602, "INVALID_QUERY",
+			false},
 		{"query empty", fake{}, args{"dataset": "a", "query": ""}, -32602, "INVALID_QUERY", false},
 		{"query blank", fake{err: &errkind.Argument{Name: "query", Want: "text"}}, nil, -32602, "INVALID_QUERY", false},
 		{"no query", fake{}, args{"dataset": "a"}, -32602, "INVALID_QUERY", false},
 		{"topK too large", fake{}, args{"dataset": "a", "query": "x", "topK": 101}, -32602, "INVALID_TOP_K", false},
 		{"topK a fraction", fake{}, args{"dataset": "a", "query": "x", "topK": 1.5}, -32602, "INVALID_TOP_K", false},
 		{"topK null", fake{}, args{"dataset": "a", "query": "x", "topK": nil}, -32602, "INVALID_TOP_K", false},
-		{"topK refused later", fake{err: &errkind.Argument{Name: "topK", Want: "less"}}, nil, -32602, "INVALID_TOP_K", false},
-		{"bad dataset", fake{err: fmt.Errorf("dataset a: index file: missing: %w", errkind.Corrupt)}, nil, -31500, "SERVICE_UNAVAILABLE", false},
-		{"unavailable", fake{err: fmt.Errorf("down: %w", errkind.Unavailable)}, nil, -31503, "SERVICE_UNAVAILABLE", true},
+		{"topK refused later", fake{err: &errkind.Argument{Name: "topK", Want: "less"}}, nil, -32602, "INVALID_TOP_K",
+			false},
+		{"bad dataset", fake{err: fmt.Errorf("dataset a: index file: missing: %w", errkind.Corrupt)}, nil, -31500,
+			"SERVICE_UNAVAILABLE", false},
+		{"unavailable", fake{err: fmt.Errorf("down: %w", errkind.Unavailable)}, nil, -31503, "SERVICE_UNAVAILABLE",
+			true},
 		{"timeout", fake{takes: time.Minute}, nil, -31504, "SEARCH_TIMEOUT", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -278,7 +293,8 @@ func TestErrorCodes(t *testing.T) {
 					a = args{"dataset": "a", "query": "x"}
 				}
 				_, e := connect(t, "2025-06-18", datasetmcp.Options{Datasets: &tt.fake}).Tool("knowledge.search", a)
-				if e == nil || int64(e.Code) != tt.wire || e.Field("code") != tt.code || e.Field("retryable") != fmt.Sprint(tt.retryable) {
+				if e == nil || int64(e.Code) != tt.wire || e.Field("code") != tt.code ||
+					e.Field("retryable") != fmt.Sprint(tt.retryable) {
 					t.Errorf("error = %+v", e)
 				}
 				if took := time.Since(start); tt.fake.takes > 0 && took != 10*time.Second {
@@ -297,8 +313,10 @@ func TestMoreDatasets(t *testing.T) {
 	if e != nil {
 		t.Fatal(e)
 	}
-	const want = `{"results":[{"score":0.1235,"title":"T","path":"p","snippet":"s","dataset":"a","startLine":2,"endLine":3}],` +
-		`"metadata":{"dataset":"a","query":"x","resultCount":1,"durationMs":0,"scoreKind":"fused","datasets":["a","b"]}}`
+	const want = `{"results":[{"score":0.1235,"title":"T","path":"p","snippet":"s","dataset":"a","startLine":2,` +
+		`"endLine":3}],` +
+		`"metadata":{"dataset":"a","query":"x","resultCount":1,"durationMs":0,"scoreKind":"fused","datasets":["a",` +
+		`"b"]}}`
 	if text != want {
 		t.Errorf("got %s, want %s", text, want)
 	}
@@ -329,18 +347,23 @@ func TestOfficialClient(t *testing.T) {
 	if diff := cmp.Diff([]string{"knowledge.search", "knowledge.listDatasets"}, names); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
-	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "knowledge.search", Arguments: args{"dataset": "sample-docs", "query": "troubleshooting"}})
+	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "knowledge.search",
+		Arguments: args{"dataset": "sample-docs", "query": "troubleshooting"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := res.Content[0].(*mcp.TextContent).Text; res.IsError || res.StructuredContent != nil || !strings.Contains(text, "docs/troubleshooting.md") {
+	if text := res.Content[0].(*mcp.TextContent).Text; res.IsError || res.StructuredContent != nil ||
+		!strings.Contains(text, "docs/troubleshooting.md") {
 		t.Errorf("result = %+v", res)
 	}
-	res, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "knowledge.search", Arguments: args{"dataset": "nope", "query": "x"}})
-	if err != nil || !res.IsError || !strings.Contains(res.Content[0].(*mcp.TextContent).Text, "available datasets: sample-docs") {
+	res, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "knowledge.search",
+		Arguments: args{"dataset": "nope", "query": "x"}})
+	if err != nil || !res.IsError || !strings.Contains(res.Content[0].(*mcp.TextContent).Text,
+		"available datasets: sample-docs") {
 		t.Errorf("result = %+v, %v", res, err)
 	}
-	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "knowledge_search"}); err == nil || errors.Is(err, context.Canceled) {
+	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "knowledge_search"}); err == nil ||
+		errors.Is(err, context.Canceled) {
 		t.Errorf("an unknown tool: %v", err)
 	}
 }

@@ -66,7 +66,7 @@ func ResultPath(path, sourcePath, title string) string {
 	return title
 }
 
-// A Record is what a store keeps of a document besides its text.
+// A Record has the fields of a stored document, without its text.
 type Record struct {
 	Number     int64 // of the document in its store; is never used for another document
 	ID         string
@@ -99,20 +99,25 @@ type RecordFilter struct {
 type Chunk struct {
 	Offset  int    // first byte in Text
 	Length  int    // in bytes
-	Heading string // nearest heading above, "" if there is none
+	Heading string // path of the headings at its start, as in [Section]; "" before the first one
 }
 
-// A Heading is a title inside a text.
+// A Heading is a title inside a text, or a term of a definition list, such as an
+// option or a function: readers look for it as for a title. A heading of TermLevel
+// without text is the end of such a list.
 type Heading struct {
-	Offset int // of its first byte in the text
-	Level  int // 1 is the highest
-	Text   string
+	Offset int    // of its first byte in the text
+	Level  int    // 1 is the highest; TermLevel for terms
+	Text   string // one line
 }
+
+// TermLevel is the level of the terms of definition lists, below all titles.
+const TermLevel = 7
 
 // A Section is the part of a document's text from a heading to the next one.
 type Section struct {
 	Offset    int    `json:"o"`           // of the heading in Text
-	Heading   string `json:"h"`           // path of the headings: "Install > From source"
+	Heading   string `json:"h"`           // path of the headings: "Install > From source"; at most 300 bytes
 	Continues bool   `json:"c,omitempty"` // a section above continues here, without another heading
 }
 

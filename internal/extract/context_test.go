@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/extract/plain"
 )
 
 // A countingContext is done after a number of looks at it, and counts the looks
@@ -90,8 +91,8 @@ func TestExtractStops(t *testing.T) {
 				t.Fatal(err)
 			}
 			looks := enough - all.left
-			if looks < len(in.Data)/pieceLen {
-				t.Errorf("%d looks at the context for %d bytes, want at least one for each %d", looks, len(in.Data), pieceLen)
+			if looks < len(in.Data)/plain.CheckLen {
+				t.Errorf("%d looks at the context for %d bytes, want at least one for each %d", looks, len(in.Data), plain.CheckLen)
 			}
 			for _, n := range []int{0, looks / 2, looks - 3} {
 				ctx := &countingContext{Context: t.Context(), left: n}

@@ -11,28 +11,19 @@
 package extract
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/extract/charset"
+	"knowhow/internal/extract/mail"
+	"knowhow/internal/extract/office"
+	"knowhow/internal/extract/plain"
+	"knowhow/internal/extract/unpack"
 )
-
-// Limits on the parts of a document apart from its body.
-const (
-	maxTitle    = 300   // bytes
-	maxHeading  = 300   // bytes of one heading
-	maxHeadings = 20000 // headings of one document
-
-	maxPageLabel = 40 // bytes of the label of a page
-)
-
-// TermLevel is the level of the terms of definition lists, below all titles.
-const TermLevel = 7
 
 // An Input is a document to be extracted.
 type Input struct {
@@ -69,31 +60,12 @@ type Input struct {
 	cut     bool // the end of Data is missing
 }
 
-// A Text is the readable part of a document. All strings are valid UTF-8
-// without control characters except newline and tab, and with Verbatim the
-// other ends of lines and pages.
-type Text struct {
-	Title     string // <title>, title in front matter or metadata, else first (in a PDF, largest) heading; "" if there is none
-	Body      string // paragraphs separated by an empty line; Markdown and plain text as written, Markdown with the values of its front matter first
-	Lead      int    // bytes at the start of Body that do not stand so in the file: the values of front matter
-	Lang      string // ISO 639-1 code; "" if unknown
-	MediaType string // without parameters, for example "text/html"
-	FileType  string // Fess's name for it: "html", "pdf", "txt" for prose, "others" for code and data
-	Headings  []Heading
-	Pages     []Page // of a PDF or a presentation, in order; nil for other documents
-	Damaged   bool   // a part of the document is missing or cannot be read
-	Illegible int    // pages of a PDF that have lost text, because their fonts do not define which characters they show
-	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
-}
+// A Text is the readable part of a document.
+type Text = plain.Text
 
-// A Heading is a title inside the body, or a term of a definition list, such as
-// an option or a function: readers look for it as for a title. A heading of
-// TermLevel without text is the end of such a list. Other levels are 1 to 6.
-type Heading = document.Heading
-
-// A Page is the beginning of a page or a slide with text. Its label is its number
-// from 1, or the label that a PDF gives the page, such as "iv".
-type Page = document.Page
+// ErrLocked is wrapped by the errors for documents with a password or with copy
+// protection. It is of kind [errkind.Unsupported].
+var ErrLocked = plain.ErrLocked
 
 // Extract returns the text of a document. For a damaged document, it returns
 // the readable part. Errors are of kind [errkind.Unsupported] for a binary
@@ -134,168 +106,77 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Text{MediaType: f.media, FileType: f.fileType()}
-	var s string
-	if !f.kind.binary() {
-		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML, in.languages()...)
+	if what := binaryName(in.Name); what != "" && len(in.Data) == 0 {
+		return nil, plain.Damaged("(empty) " + what)
 	}
-	if what := firstOf(documentNames[extension(in.Name)], packedNames[extension(in.Name)]); what != "" && len(in.Data) == 0 {
-		return nil, damaged("(empty) " + what)
-	}
-	switch {
-	case in.Single && f.kind == kindGzip:
-		return nil, unsupported("gzip archive")
-	case f.kind == kindGzip:
+	t := &Text{MediaType: f.media}
+	switch f.kind {
+	case gzipFile:
+		if in.Single {
+			return nil, plain.Unsupported("gzip archive")
+		}
 		file, err := in.gunzip(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return extract(ctx, file)
-	case f.kind == kindZip:
-		if _, err := openZip(in.Data, "ZIP archive", maxParts); err != nil {
-			return nil, err
+	case zipFile:
+		if _, err = unpack.Zip(in.Data, "ZIP archive", maxParts); err == nil {
+			err = office.ErrNoDocument
 		}
-		return nil, errNoDocument
-	case f.kind == kindMail:
-		err = extractMail(ctx, t, in)
-	case f.kind == kindMailbox:
+	case mailFile:
+		err = mail.Read(ctx, t, in.Data, in.attached(ctx))
+	case mailboxFile:
 		err = joinMessages(ctx, t, in)
-	case f.kind == kindPackage:
-		err = extractPackage(ctx, t, in)
-	case f.kind == kindRTF:
-		err = extractRTF(ctx, t, in.Data)
-	case f.kind == kindOLE:
-		err = oleFormat(in.Data)
-	case f.kind == kindPDF:
-		err = extractPDF(ctx, t, &in)
-	case f.kind == kindHTML:
-		extractHTML(ctx, t, s)
-	case in.Verbatim && (f.kind.asWritten() || mediaType(in.MediaType) == "text/plain"):
-		t.Body = printable(ctx, s)
-	case f.kind == kindMarkdown:
-		extractMarkdown(ctx, t, clean(ctx, s))
-	case f.kind == kindCSV && extractCSV(ctx, t, clean(ctx, s), separatorOf(f.media)):
-	case textReaders[f.kind] != nil && !isHuge(f.kind, s):
-		textReaders[f.kind](ctx, t, clean(ctx, s))
+	case packageFile:
+		read, unread := byExtension[extension(in.Name)], ""
+		if read.kind == unreadDocument {
+			read.name, unread = "", read.name
+		}
+		if !read.isDocument() {
+			read.name = ""
+		}
+		err = office.ReadPackage(ctx, t, in.Data, read.name, unread)
+		f = byMedia[t.MediaType]
+	case binaryFile:
+		err = f.read(ctx, t, &in)
 	default:
-		t.Body = trimBlankLines(clean(ctx, s))
-	}
-	if err == nil && t.Body == "" && len(in.Data) > 0 {
-		switch f.kind {
-		case kindSVG:
-			err = unsupported("image without text")
-		case kindMan:
-			err = unsupported("manual page that only refers to another one")
+		f.readText(ctx, t, &in)
+		if t.Body == "" && len(in.Data) > 0 && f.empty != "" {
+			err = plain.Unsupported(f.empty)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if t.Title == "" && len(t.Headings) > 0 && !f.kind.asWritten() && !isSheet(t.MediaType) {
-		if h := t.Headings[0]; h.Level < TermLevel {
+	t.FileType = cmp.Or(f.group, "others")
+	if t.Title == "" && len(t.Headings) > 0 && !f.asWritten && !f.sheets {
+		if h := t.Headings[0]; h.Level < document.TermLevel {
 			t.Title = h.Text
 		}
 	}
-	t.makeValid()
-	t.Title = shorten(t.Title, maxTitle)
+	t.MakeValid()
+	t.Title = plain.Shorten(t.Title, plain.MaxTitle)
 	t.Damaged = t.Damaged || in.cut
-	t.Lang = language(t.Body, t.Lang)
+	t.Lang = charset.Language(t.Body, t.Lang)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// Limits on the source of a text in a markup language. A reader takes several
-// times as much memory, and more for each line. People do not write so much in one
-// file.
-const (
-	maxMarkup      = 16 << 20 // bytes
-	maxNotebook    = 32 << 20 // bytes of a notebook, which may contain images
-	maxMarkupLines = 500_000
-)
-
-// isHuge reports whether a text exceeds a limit for its kind, so that it is kept as
-// it is written.
-func isHuge(k kind, s string) bool {
-	switch k {
-	case kindRST, kindAsciiDoc, kindOrg, kindLaTeX, kindMan, kindSubtitles:
-		return len(s) > maxMarkup || strings.Count(s, "\n") > maxMarkupLines
-	case kindSVG, kindNotebook:
-		return len(s) > maxNotebook
-	}
-	return false
-}
-
-// makeValid replaces bytes that are not UTF-8: a defect in one reader must not
-// affect the users of a text, who rely on it. Offsets do not change.
-func (t *Text) makeValid() {
-	if !utf8.ValidString(t.Body) {
-		b := []byte(t.Body)
-		for i := 0; i < len(b); {
-			r, n := utf8.DecodeRune(b[i:])
-			if r == utf8.RuneError && n == 1 {
-				b[i] = '?'
-			}
-			i += n
-		}
-		t.Body = string(b)
-	}
-	t.Title = strings.ToValidUTF8(t.Title, "?")
-	for i, h := range t.Headings {
-		t.Headings[i].Text = strings.ToValidUTF8(h.Text, "?")
+// readText reads a text.
+func (f *format) readText(ctx context.Context, t *Text, in *Input) {
+	s := charset.Decode(ctx, in.Data, charset.Options{
+		Declared: charsetParam(in.MediaType), HTML: f.page, Languages: charset.Hints(in.Name, in.Lang)})
+	switch {
+	case f.page:
+		f.parse(ctx, t, s)
+	case in.Verbatim && (f.asWritten || plain.MediaType(in.MediaType) == "text/plain"):
+		t.Body = plain.Printable(ctx, s)
+	case f.parse == nil || f.tooLong(s):
+		t.Body = plain.TrimBlankLines(plain.Clean(ctx, s))
+	default:
+		f.parse(ctx, t, plain.Clean(ctx, s))
 	}
 }
-
-// Supported reports whether Extract supports a file with this name whose first
-// bytes, up to 512, are head. A file with an unknown extension is supported if
-// it looks like text. So are an empty file, and a damaged one of a format that
-// Extract reads.
-func Supported(name string, head []byte) bool {
-	f, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
-	if err == nil && f.kind == kindGzip {
-		data, ok := gunzipHead(head)
-		if !ok {
-			return true
-		}
-		_, err = formatOf(Input{Name: gunzipName(name), Data: data})
-	}
-	return err == nil || errors.Is(err, errkind.Corrupt)
-}
-
-// unsupported returns the error for an unsupported format.
-func unsupported(what string) error {
-	return fmt.Errorf("%s: %w", what, errkind.Unsupported)
-}
-
-// shorten cuts s to at most n bytes at a rune border, with an ellipsis inside
-// that limit.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	n -= len("…")
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.TrimRight(s[:n], " ") + "…"
-}
-
-// oneLine joins the words of s with single blanks.
-func oneLine(s string) string {
-	if !strings.Contains(s, "  ") && strings.TrimSpace(s) == s && strings.IndexFunc(s, notBlank) < 0 {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for word := range strings.FieldsSeq(s) {
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(word)
-	}
-	return b.String()
-}
-
-// notBlank reports whether r is white space other than a blank.
-func notBlank(r rune) bool { return r != ' ' && unicode.IsSpace(r) }

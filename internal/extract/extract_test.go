@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/extract/plain"
 )
 
 // mustExtract extracts and checks the properties of every text.
@@ -29,7 +31,7 @@ func checkText(t *testing.T, x *Text) {
 		if !utf8.ValidString(s) {
 			t.Fatalf("%q is not UTF-8", s)
 		}
-		if i := strings.IndexFunc(s, isControl); i >= 0 {
+		if i := strings.IndexFunc(s, plain.IsControl); i >= 0 {
 			t.Fatalf("%q has a control character at %d", s, i)
 		}
 	}
@@ -38,12 +40,12 @@ func checkText(t *testing.T, x *Text) {
 		switch {
 		case h.Offset <= last || h.Offset >= len(x.Body) || !utf8.RuneStart(x.Body[h.Offset]):
 			t.Fatalf("heading %+v after offset %d in %d bytes", h, last, len(x.Body))
-		case h.Level < 1 || h.Level > TermLevel || h.Text == "" && h.Level < TermLevel || len(h.Text) > maxHeading || !utf8.ValidString(h.Text) || strings.ContainsAny(h.Text, "\n\t"):
+		case h.Level < 1 || h.Level > document.TermLevel || h.Text == "" && h.Level < document.TermLevel || len(h.Text) > plain.MaxHeading || !utf8.ValidString(h.Text) || strings.ContainsAny(h.Text, "\n\t"):
 			t.Fatalf("bad heading %+v", h)
 		}
 		last = h.Offset
 	}
-	if len(x.Title) > maxTitle || strings.ContainsAny(x.Title, "\n\t") {
+	if len(x.Title) > plain.MaxTitle || strings.ContainsAny(x.Title, "\n\t") {
 		t.Fatalf("bad title %q", x.Title)
 	}
 }
@@ -113,7 +115,7 @@ func TestExtractRefuses(t *testing.T) {
 		{Input{Name: "a.pdf", Data: []byte("<html>404")}, "PDF"},
 		{Input{Name: "a.pdf"}, "PDF"},
 		{Input{Name: "report", MediaType: "application/pdf", Data: []byte("x")}, "PDF"},
-		{Input{Name: "a.bin", Data: zipOf(t, zipFile{"a.txt", "a"})}, "ZIP"},
+		{Input{Name: "a.bin", Data: zipOf(t, zipEntry{"a.txt", "a"})}, "ZIP"},
 		{Input{Name: "a.pages", Data: []byte("PK\x03\x04abc")}, "Pages"},
 		{Input{Name: "a.doc", Data: []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1abcd")}, "old format"},
 		{Input{Name: "photo.JPG", Data: []byte("text in truth")}, "image"},

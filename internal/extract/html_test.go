@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"knowhow/internal/document"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -47,17 +49,19 @@ func TestExtractHTML(t *testing.T) {
 // The terms of definition lists are headings. What follows a list does not belong
 // to its last term.
 func TestTerms(t *testing.T) {
-	term := func(at int, text string) Heading { return Heading{Offset: at, Level: TermLevel, Text: text} }
+	term := func(at int, text string) document.Heading {
+		return document.Heading{Offset: at, Level: document.TermLevel, Text: text}
+	}
 	for name, tt := range map[string]struct {
 		file, in string
-		want     []Heading
+		want     []document.Heading
 	}{
 		"HTML": {"a.html", "<h2>A</h2><dl><dt>f()<a href='#f'>¶</a><dd>x<dl><dt>g</dt><dd>y</dl></dl><p>z<dl><dt>h<dd>i</dl>",
-			[]Heading{{Offset: 0, Level: 2, Text: "A"}, term(3, "f()"), term(10, "g"), term(15, ""), term(18, "h")}},
-		"a list in a heading":     {"a.html", "<h2>A<dl><dt>b</dt></dl>c</h2>d", []Heading{{Offset: 0, Level: 2, Text: "A b c"}}},
-		"a heading behind a list": {"a.html", "<dl><dt>b<dd>c</dl><h2>D</h2>", []Heading{term(0, "b"), {Offset: 5, Level: 2, Text: "D"}}},
+			[]document.Heading{{Offset: 0, Level: 2, Text: "A"}, term(3, "f()"), term(10, "g"), term(15, ""), term(18, "h")}},
+		"a list in a heading":     {"a.html", "<h2>A<dl><dt>b</dt></dl>c</h2>d", []document.Heading{{Offset: 0, Level: 2, Text: "A b c"}}},
+		"a heading behind a list": {"a.html", "<dl><dt>b<dd>c</dl><h2>D</h2>", []document.Heading{term(0, "b"), {Offset: 5, Level: 2, Text: "D"}}},
 		"a manual page": {"a.1", ".TH A 1\n.SH B\n.TP\n.B \\-x\ny\n.RS\n.PP\nz\n.RE\n.IP \\(bu\nk\n.PP\nend\n.IP name\nl\n",
-			[]Heading{{Offset: 0, Level: 1, Text: "B"}, term(3, "-x"), term(19, ""), term(24, "name")}},
+			[]document.Heading{{Offset: 0, Level: 1, Text: "B"}, term(3, "-x"), term(19, ""), term(24, "name")}},
 	} {
 		x := mustExtract(t, Input{Name: tt.file, Data: []byte(tt.in)})
 		if diff := cmp.Diff(tt.want, x.Headings); diff != "" {
@@ -73,7 +77,7 @@ func TestExtractHTMLFacts(t *testing.T) {
 	x := mustExtract(t, Input{Name: "a.html", Data: []byte(page)})
 	want := &Text{
 		Title: "The Title & more", Body: "First\n\nx\n\nSecond\nline", Lang: "de", MediaType: "text/html", FileType: "html",
-		Headings:  []Heading{{Offset: 0, Level: 1, Text: "First"}, {Offset: 10, Level: 3, Text: "Second line"}},
+		Headings:  []document.Heading{{Offset: 0, Level: 1, Text: "First"}, {Offset: 10, Level: 3, Text: "Second line"}},
 		Canonical: "https://example.com/a?b=1",
 	}
 	if diff := cmp.Diff(want, x); diff != "" {

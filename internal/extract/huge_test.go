@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/extract/plain"
 )
 
 // TestHugeMarkup checks that texts in markup languages that have very many lines
@@ -24,7 +25,7 @@ func TestHugeMarkup(t *testing.T) {
 // TestHugeTagOfHTML checks that a page is read up to a tag that has too many bytes,
 // and reported as damaged.
 func TestHugeTagOfHTML(t *testing.T) {
-	page := "<p>first</p>" + strings.Repeat("a\n", maxToken) + "<p>last</p>"
+	page := "<p>first</p>" + strings.Repeat("a\n", plain.MaxToken) + "<p>last</p>"
 	text, err := Extract(t.Context(), Input{Name: "a.html", Data: []byte(page)})
 	if err != nil || !text.Damaged || !strings.HasPrefix(text.Body, "first\n\na a") || strings.Contains(text.Body, "last") {
 		t.Errorf("Extract() = %v, damaged: %v, %d bytes", err, text.Damaged, len(text.Body))
@@ -56,7 +57,7 @@ func TestMaxUnpackedOfPDF(t *testing.T) {
 	}
 	keep := func(string) bool { return true }
 	yield := func(p Part) error { return p.Err }
-	for _, in := range []Input{{Name: "a.pdf", Data: data}, {Name: "a.zip", Data: zipOf(t, zipFile{"a.pdf", string(data)})}} {
+	for _, in := range []Input{{Name: "a.pdf", Data: data}, {Name: "a.zip", Data: zipOf(t, zipEntry{"a.pdf", string(data)})}} {
 		if err := Parts(t.Context(), in, keep, yield); !errors.Is(err, errkind.TooLarge) || errors.Is(err, ErrUnpacked) {
 			t.Errorf("Parts(%s) = %v, want that it takes too much work", in.Name, err)
 		}

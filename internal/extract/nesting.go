@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"archive/zip"
 	"bytes"
 	"cmp"
 	"compress/gzip"
@@ -10,9 +11,12 @@ import (
 	"io"
 	"path"
 	"strconv"
-	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/extract/mail"
+	"knowhow/internal/extract/office"
+	"knowhow/internal/extract/plain"
+	"knowhow/internal/extract/unpack"
 )
 
 // Limits on files that contain other files: archives, mailboxes, and mails with
@@ -64,7 +68,7 @@ func (in *Input) inside(name, media string, data []byte) (Input, error) {
 // unpack reads all of r, up to the budget. damaged reports that r ended early;
 // the data before that is returned.
 func (in *Input) unpack(ctx context.Context, r io.Reader) (data []byte, damaged bool, err error) {
-	data, err = io.ReadAll(&unpacker{ctx, r, &in.budget().bytes})
+	data, err = io.ReadAll(unpack.NewReader(ctx, r, &in.budget().bytes))
 	switch {
 	case ctx.Err() != nil:
 		return nil, false, context.Cause(ctx)
@@ -78,43 +82,116 @@ func (in *Input) unpack(ctx context.Context, r io.Reader) (data []byte, damaged 
 func (in *Input) gunzip(ctx context.Context) (Input, error) {
 	z, err := gzip.NewReader(bytes.NewReader(in.Data))
 	if err != nil {
-		return Input{}, damaged("gzip file")
+		return Input{}, plain.Damaged("gzip file")
 	}
 	data, cut, err := in.unpack(ctx, z)
 	if err != nil {
 		return Input{}, err
 	}
 	if cut && len(data) == 0 {
-		return Input{}, damaged("gzip file")
+		return Input{}, plain.Damaged("gzip file")
 	}
-	file, err := in.inside(gunzipName(in.Name), "", data)
+	file, err := in.inside(unpack.GzipName(in.Name), "", data)
 	file.cut = cut
 	return file, err
 }
 
-// gunzipName returns the name of the file in a gzip file.
-func gunzipName(name string) string {
-	switch ext := strings.ToLower(path.Ext(name)); ext {
-	case ".gz":
-		return name[:len(name)-len(ext)]
-	case ".tgz":
-		return name[:len(name)-len(ext)] + ".tar"
-	case ".svgz":
-		return name[:len(name)-1]
+// zipped calls yield for the files in a ZIP archive for whose names keep returns
+// true, in the order of the archive: with their data, or with the reason why they
+// cannot be read. The names are clean relative paths. Only the first of several
+// files with the same name counts.
+func (in *Input) zipped(
+	ctx context.Context, keep func(name string) bool, yield func(name string, data []byte, err error) error,
+) error {
+	files, err := unpack.Zip(in.Data, "ZIP archive", maxParts)
+	if err != nil {
+		return err
 	}
-	return name
+	seen := map[string]bool{}
+	for _, f := range files {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		name := unpack.ZipName(f)
+		if name == "" || seen[name] || !f.Mode().IsRegular() || !keep(name) {
+			continue
+		}
+		seen[name] = true
+		data, err := in.unzip(ctx, f)
+		if err != nil && (ctx.Err() != nil || in.budget().spent()) {
+			return err
+		}
+		if err := yield(name, data, err); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// gunzipHead returns the first bytes of the file in a gzip file that begins
-// with head. ok is false if that is damaged.
-func gunzipHead(head []byte) (data []byte, ok bool) {
-	z, err := gzip.NewReader(bytes.NewReader(head))
-	if err != nil {
-		return nil, false
+// unzip returns the data of a file in an archive.
+func (in *Input) unzip(ctx context.Context, f *zip.File) ([]byte, error) {
+	const what = "file in an archive"
+	if f.Flags&1 != 0 {
+		return nil, plain.Locked(what)
 	}
-	data, _ = io.ReadAll(io.LimitReader(z, sniffLen)) // head ends in the middle
-	return data, true
+	r, err := f.Open()
+	switch {
+	case errors.Is(err, zip.ErrAlgorithm):
+		return nil, plain.Unsupported(what + " that is packed by an unknown method: unpack the archive")
+	case err != nil:
+		return nil, plain.Damaged(what)
+	}
+	defer r.Close()
+	data, cut, err := in.unpack(ctx, r)
+	if cut {
+		return nil, plain.Damaged(what)
+	}
+	return data, err
 }
+
+// attached returns a function that extracts the text of files that are attached to
+// the mail in.
+func (in *Input) attached(ctx context.Context) mail.Opener {
+	return func(name, media string, data []byte, yield func(name string, t *Text)) error {
+		if in.Single {
+			return plain.Unsupported("attached file")
+		}
+		sub, err := in.inside(name, media, data)
+		if err != nil {
+			return err
+		}
+		t, err := extract(ctx, sub)
+		if err == nil {
+			yield("", t)
+		}
+		if err == office.ErrNoDocument {
+			// Files that cannot be read are left out, like other attached files.
+			_ = sub.parts(ctx, "", all, func(p Part) error {
+				if p.Err == nil {
+					yield(p.Name, p.Text)
+				}
+				return nil
+			})
+		}
+		return err
+	}
+}
+
+// joinMessages extracts all messages of a mailbox as one text.
+func joinMessages(ctx context.Context, t *Text, in Input) error {
+	out := plain.NewWriter(ctx)
+	err := in.parts(ctx, "", all, func(p Part) error {
+		out.Heading(1, cmp.Or(p.Title, "Message "+p.Name))
+		out.Part(p.Text, 1)
+		return nil
+	})
+	if err == nil {
+		out.Finish(t)
+	}
+	return err
+}
+
+func all(string) bool { return true }
 
 // A Part is a document in a file, or a file in an archive that cannot be read.
 type Part struct {
@@ -137,13 +214,13 @@ type Part struct {
 func Parts(ctx context.Context, in Input, keep func(name string) bool, yield func(Part) error) error {
 	n := 0
 	in.budget() // of all copies of in
-	none := unsupported("archive without documents")
+	none := plain.Unsupported("archive without documents")
 	err := in.parts(ctx, "", keep, func(p Part) error {
 		switch {
 		case p.Err == nil:
 			n++
 		case errors.Is(p.Err, ErrLocked):
-			none = locked("ZIP archive")
+			none = plain.Locked("ZIP archive")
 		case !errors.Is(p.Err, errkind.Unsupported):
 			none = fmt.Errorf("archive without a file that can be read, such as %q: %w", p.Name, p.Err)
 		}
@@ -171,19 +248,19 @@ func (in Input) parts(ctx context.Context, name string, keep func(string) bool, 
 		return err
 	}
 	var t *Text
-	if f.kind == kindPackage {
-		if t, err = extract(ctx, in); err == errNoDocument {
-			f.kind = kindZip
+	if f.kind == packageFile {
+		if t, err = extract(ctx, in); err == office.ErrNoDocument {
+			f.kind = zipFile
 		}
 	}
 	switch f.kind {
-	case kindGzip:
+	case gzipFile:
 		file, err := in.gunzip(ctx)
 		if err != nil {
 			return err
 		}
 		return file.parts(ctx, name, keep, yield)
-	case kindZip:
+	case zipFile:
 		inner := func(file string) string { return path.Join(name, file) }
 		return in.zipped(ctx, func(file string) bool { return keep(inner(file)) }, func(file string, data []byte, err error) error {
 			file = inner(file)
@@ -198,9 +275,9 @@ func (in Input) parts(ctx context.Context, name string, keep func(string) bool, 
 			}
 			return yield(Part{Name: file, Size: int64(len(data)), Err: err})
 		})
-	case kindMailbox:
+	case mailboxFile:
 		n := 0
-		err := messages(ctx, in.Data, func(data []byte) error {
+		err := mail.Messages(ctx, in.Data, func(data []byte) error {
 			n++
 			sub, err := in.inside("message.eml", "message/rfc822", data)
 			if err != nil {
@@ -213,10 +290,10 @@ func (in Input) parts(ctx context.Context, name string, keep func(string) bool, 
 			return yield(Part{Name: path.Join(name, strconv.Itoa(n)), Size: int64(len(data)), Text: t})
 		})
 		if err == nil && in.cut {
-			err = yield(Part{Name: name, Err: damaged("mailbox whose end is missing")})
+			err = yield(Part{Name: name, Err: plain.Damaged("mailbox whose end is missing")})
 		}
 		return err
-	case kindPackage:
+	case packageFile:
 	default:
 		t, err = extract(ctx, in)
 	}

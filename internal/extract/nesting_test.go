@@ -16,13 +16,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/extract/plain"
 )
 
-// A zipFile is a file in an archive that a test makes.
-type zipFile struct{ name, text string }
+// A zipEntry is a file in an archive that a test makes.
+type zipEntry struct{ name, text string }
 
-func zipOf(t testing.TB, files ...zipFile) []byte {
+func zipOf(t testing.TB, files ...zipEntry) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -69,18 +71,18 @@ func partsOf(ctx context.Context, in Input) (map[string]string, error) {
 func TestParts(t *testing.T) {
 	nested := []byte("deep")
 	for range maxNesting + 2 {
-		nested = zipOf(t, zipFile{"a.zip", string(nested)})
+		nested = zipOf(t, zipEntry{"a.zip", string(nested)})
 	}
 	deepGzip := []byte("deep")
 	for range maxNesting + 2 {
 		deepGzip = gzipOf(t, deepGzip)
 	}
 	mbox := "From a@b Mon Jan  1 00:00:00 2024\nFrom: a\nSubject: s\n\nHello.\n"
-	many := make([]zipFile, maxParts+1)
+	many := make([]zipEntry, maxParts+1)
 	for i := range many {
 		many[i].name = fmt.Sprint(i)
 	}
-	encrypted := zipOf(t, zipFile{"a.txt", "secret"})
+	encrypted := zipOf(t, zipEntry{"a.txt", "secret"})
 	for _, sig := range []string{"PK\x03\x04", "PK\x01\x02"} {
 		i := bytes.Index(encrypted, []byte(sig)) + len(sig) + map[bool]int{true: 2, false: 4}[sig == "PK\x03\x04"]
 		encrypted[i] |= 1
@@ -99,27 +101,27 @@ func TestParts(t *testing.T) {
 		{"gzip without data", Input{Name: "a.txt.gz", Data: []byte("\x1f\x8b\b\x00\x00\x00\x00\x00\x00\x03")}, nil, errkind.Corrupt},
 		{"gzip of binary data", Input{Name: "a.gz", Data: gzipOf(t, []byte("\x89PNG\r\n\x1a\n"))}, nil, errkind.Unsupported},
 		{"gzip of a tar archive", Input{Name: "a.tgz", Data: gzipOf(t, append(make([]byte, 257), "ustar"...))}, nil, errkind.Unsupported},
-		{"gzip of an archive", Input{Name: "a.zip.gz", Data: gzipOf(t, zipOf(t, zipFile{"b.txt", "b"}))}, map[string]string{"b.txt": "b"}, nil},
+		{"gzip of an archive", Input{Name: "a.zip.gz", Data: gzipOf(t, zipOf(t, zipEntry{"b.txt", "b"}))}, map[string]string{"b.txt": "b"}, nil},
 		{"gzip in gzip", Input{Name: "a.gz", Data: deepGzip}, nil, errkind.TooLarge},
-		{"archive", Input{Name: "a.zip", Data: zipOf(t, zipFile{"d/a.txt", "a"}, zipFile{"d/", ""}, zipFile{"b.png", "\x89PNG\r\n"}, zipFile{"x.skip", "x"}, zipFile{"in.zip", string(zipOf(t, zipFile{"c.txt", "c"}, zipFile{"y.skip", "y"}))},
-			zipFile{"m.mbox", mbox}, zipFile{"l.txt.gz", string(gzipOf(t, []byte("log")))})},
+		{"archive", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"d/a.txt", "a"}, zipEntry{"d/", ""}, zipEntry{"b.png", "\x89PNG\r\n"}, zipEntry{"x.skip", "x"}, zipEntry{"in.zip", string(zipOf(t, zipEntry{"c.txt", "c"}, zipEntry{"y.skip", "y"}))},
+			zipEntry{"m.mbox", mbox}, zipEntry{"l.txt.gz", string(gzipOf(t, []byte("log")))})},
 			map[string]string{"d/a.txt": "a", "in.zip/c.txt": "c", "m.mbox/1": "From: a\n\nHello.", "l.txt.gz": "log"}, nil},
-		{"names", Input{Name: "a.zip", Data: zipOf(t, zipFile{"../../etc/passwd", "1"}, zipFile{"/abs.txt", "2"}, zipFile{`win\dir\a.txt`, "3"}, zipFile{"a\nb.txt", "4"}, zipFile{"abs.txt", "twice"}, zipFile{"\x81.txt", "5"}, zipFile{"..", "6"})},
+		{"names", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"../../etc/passwd", "1"}, zipEntry{"/abs.txt", "2"}, zipEntry{`win\dir\a.txt`, "3"}, zipEntry{"a\nb.txt", "4"}, zipEntry{"abs.txt", "twice"}, zipEntry{"\x81.txt", "5"}, zipEntry{"..", "6"})},
 			map[string]string{"etc/passwd": "1", "abs.txt": "2", "win/dir/a.txt": "3", "ab.txt": "4", "ü.txt": "5"}, nil},
-		{"archive without documents", Input{Name: "a.zip", Data: zipOf(t, zipFile{"b.png", "\x89PNG\r\n"})}, nil, errkind.Unsupported},
+		{"archive without documents", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"b.png", "\x89PNG\r\n"})}, nil, errkind.Unsupported},
 		{"empty archive", Input{Name: "a.zip", Data: zipOf(t)}, nil, errkind.Unsupported},
 		{"archive with a password", Input{Name: "a.zip", Data: encrypted}, nil, errkind.Unsupported},
-		{"truncated archive", Input{Name: "a.zip", Data: zipOf(t, zipFile{"a.txt", "a"})[:40]}, nil, errkind.Corrupt},
-		{"truncated archive with another name", Input{Name: "a.bin", Data: zipOf(t, zipFile{"a.txt", "a"})[:40]}, nil, errkind.Corrupt},
+		{"truncated archive", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"a.txt", "a"})[:40]}, nil, errkind.Corrupt},
+		{"truncated archive with another name", Input{Name: "a.bin", Data: zipOf(t, zipEntry{"a.txt", "a"})[:40]}, nil, errkind.Corrupt},
 		{"truncated document with another name", Input{Name: "report", Data: docxOf(t, paragraphs("x"))[:300]}, nil, errkind.Corrupt},
-		{"archive that is damaged at the start", Input{Name: "a.zip", Data: append([]byte("\x00\x01\x02\x03"), zipOf(t, zipFile{"a.txt", "a"})[4:]...)}, nil, errkind.Corrupt},
+		{"archive that is damaged at the start", Input{Name: "a.zip", Data: append([]byte("\x00\x01\x02\x03"), zipOf(t, zipEntry{"a.txt", "a"})[4:]...)}, nil, errkind.Corrupt},
 		{"gzip that is damaged at the start", Input{Name: "a.txt.gz", Data: append([]byte("\x00\x01\x02\x03"), gzipOf(t, []byte("a"))[4:]...)}, nil, errkind.Corrupt},
 		{"archive of a document that is not compressed", Input{Name: "a.zip", Data: storedZip(t, "a.docx", docxOf(t, paragraphs("x")))}, map[string]string{"a.docx": "x"}, nil},
-		{"archive of damaged files", Input{Name: "a.zip", Data: damageZip(t, zipOf(t, zipFile{"a.txt", "apples"}), "a.txt")}, nil, errkind.Corrupt},
+		{"archive of damaged files", Input{Name: "a.zip", Data: damageZip(t, zipOf(t, zipEntry{"a.txt", "apples"}), "a.txt")}, nil, errkind.Corrupt},
 		{"archives inside each other", Input{Name: "a.zip", Data: nested}, nil, errkind.TooLarge},
 		{"many files", Input{Name: "a.zip", Data: zipOf(t, many...)}, nil, errkind.TooLarge},
-		{"program", Input{Name: "a.jar", Data: zipOf(t, zipFile{"a.txt", "a"})}, nil, errkind.Unsupported},
-		{"archive with another name", Input{Name: "a.txt", Data: zipOf(t, zipFile{"a.txt", "a"})}, map[string]string{"a.txt": "a"}, nil},
+		{"program", Input{Name: "a.jar", Data: zipOf(t, zipEntry{"a.txt", "a"})}, nil, errkind.Unsupported},
+		{"archive with another name", Input{Name: "a.txt", Data: zipOf(t, zipEntry{"a.txt", "a"})}, map[string]string{"a.txt": "a"}, nil},
 		{"mail with the name of a mailbox", Input{Name: "a.mbox", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
 		{"text with the name of a mail", Input{Name: "a.eml", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
 		{"text with the name of an archive", Input{Name: "a.zip", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
@@ -198,12 +200,12 @@ func encryptZip(t testing.TB, data []byte, name string) []byte {
 
 // The files of an archive that cannot be read are named, and the others are read.
 func TestPartsNamesWhatItLeavesOut(t *testing.T) {
-	data := zipOf(t, zipFile{"good.txt", "good"}, zipFile{"d/bad.txt", "damaged words"}, zipFile{"secret.txt", "secret"}, zipFile{"a.png", "\x89PNG\r\n\x1a\n"},
-		zipFile{"cut.docx", string(docxOf(t, paragraphs("x"))[:200])}, zipFile{"old.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 600)},
-		zipFile{"long.docx", string(docxOf(t, strings.Repeat("<w:tbl><w:tr><w:tc>", 3000)))}, zipFile{"in.zip", string(damageZip(t, zipOf(t, zipFile{"x.txt", "damaged words"}, zipFile{"y.txt", "inner"}), "x.txt"))},
-		zipFile{"half.docx", string(damageZip(t, docxOf(t, paragraphs("readable"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), "word/footnotes.xml"))},
-		zipFile{"deep.zip", string(zipOf(t, zipFile{"a.zip", string(zipOf(t, zipFile{"b.zip", string(zipOf(t, zipFile{"c.zip", string(zipOf(t, zipFile{"d.txt", "d"}))}))}))}))},
-		zipFile{"x.skip", "x"}, zipFile{"last.txt", "last"})
+	data := zipOf(t, zipEntry{"good.txt", "good"}, zipEntry{"d/bad.txt", "damaged words"}, zipEntry{"secret.txt", "secret"}, zipEntry{"a.png", "\x89PNG\r\n\x1a\n"},
+		zipEntry{"cut.docx", string(docxOf(t, paragraphs("x"))[:200])}, zipEntry{"old.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 600)},
+		zipEntry{"long.docx", string(docxOf(t, strings.Repeat("<w:tbl><w:tr><w:tc>", 3000)))}, zipEntry{"in.zip", string(damageZip(t, zipOf(t, zipEntry{"x.txt", "damaged words"}, zipEntry{"y.txt", "inner"}), "x.txt"))},
+		zipEntry{"half.docx", string(damageZip(t, docxOf(t, paragraphs("readable"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), "word/footnotes.xml"))},
+		zipEntry{"deep.zip", string(zipOf(t, zipEntry{"a.zip", string(zipOf(t, zipEntry{"b.zip", string(zipOf(t, zipEntry{"c.zip", string(zipOf(t, zipEntry{"d.txt", "d"}))}))}))}))},
+		zipEntry{"x.skip", "x"}, zipEntry{"last.txt", "last"})
 	data = encryptZip(t, damageZip(t, data, "d/bad.txt"), "secret.txt")
 	got := map[string]string{}
 	err := Parts(t.Context(), Input{Name: "a.zip", Data: data}, func(name string) bool { return !strings.HasSuffix(name, ".skip") }, func(p Part) error {
@@ -278,7 +280,7 @@ func TestPartsThatUnpackToTooMuch(t *testing.T) {
 	}
 	big := gzipOf(t, make([]byte, maxUnpacked+1))
 	half := string(bytes.Repeat([]byte("0123456789abcde\n"), maxUnpacked/32+1))
-	for name, data := range map[string][]byte{"a.gz": big, "a.zip": zipOf(t, zipFile{"a.txt", half}, zipFile{"b.txt", half})} {
+	for name, data := range map[string][]byte{"a.gz": big, "a.zip": zipOf(t, zipEntry{"a.txt", half}, zipEntry{"b.txt", half})} {
 		if _, err := partsOf(t.Context(), Input{Name: name, Data: data}); !errors.Is(err, errkind.TooLarge) || !strings.Contains(errkind.Message(err), "unpacks to more than") {
 			t.Errorf("Parts(%s) = %v, want kind TooLarge", name, err)
 		}
@@ -299,7 +301,7 @@ func TestExtractMailbox(t *testing.T) {
 	if x := mustExtract(t, attached); x.Body != "Text\n\nAttachment: a.txt" {
 		t.Errorf("Extract of a mail alone = %q, want its attachment only named", x.Body)
 	}
-	_, err = Extract(t.Context(), Input{Name: "a.zip", Data: zipOf(t, zipFile{"a.txt", "a"})})
+	_, err = Extract(t.Context(), Input{Name: "a.zip", Data: zipOf(t, zipEntry{"a.txt", "a"})})
 	if !errors.Is(err, errkind.Unsupported) {
 		t.Errorf("Extract of an archive = %v, want kind Unsupported", err)
 	}
@@ -309,7 +311,7 @@ func TestPartsStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, in := range []Input{
-		{Name: "a.zip", Data: zipOf(t, zipFile{"a.txt", "a"}, zipFile{"b.txt", "b"})},
+		{Name: "a.zip", Data: zipOf(t, zipEntry{"a.txt", "a"}, zipEntry{"b.txt", "b"})},
 		{Name: "a.gz", Data: gzipOf(t, []byte("a"))},
 		{Name: "a.mbox", Data: []byte("From a@b Mon Jan  1 00:00:00 2024\nSubject: x\n\nx")},
 	} {
@@ -417,7 +419,7 @@ func FuzzParts(f *testing.F) {
 		f.Add(filepath.Base(file), data)
 		f.Add(filepath.Base(file), data[:len(data)/2])
 		f.Add(filepath.Base(file)+".gz", gzipOf(f, data))
-		f.Add("a.zip", zipOf(f, zipFile{filepath.Base(file), string(data)}))
+		f.Add("a.zip", zipOf(f, zipEntry{filepath.Base(file), string(data)}))
 	}
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		err := Parts(t.Context(), Input{Name: name, Data: data}, func(string) bool { return true }, func(p Part) error {
@@ -427,14 +429,14 @@ func FuzzParts(f *testing.F) {
 				}
 				return nil
 			}
-			if !utf8.ValidString(p.Body) || !utf8.ValidString(p.Title) || strings.ContainsFunc(p.Body, isControl) || strings.ContainsFunc(p.Title, func(r rune) bool { return isControl(r) || r == '\n' }) {
+			if !utf8.ValidString(p.Body) || !utf8.ValidString(p.Title) || strings.ContainsFunc(p.Body, plain.IsControl) || strings.ContainsFunc(p.Title, func(r rune) bool { return plain.IsControl(r) || r == '\n' }) {
 				t.Errorf("%s: text %q with the title %q has control characters or is not UTF-8", name, p.Body, p.Title)
 			}
 			if p.Name != "" && !filepath.IsLocal(p.Name) {
 				t.Errorf("%s: name %q leads out", name, p.Name)
 			}
 			for _, h := range p.Headings {
-				if h.Offset < 0 || h.Offset >= len(p.Body) || h.Text == "" && h.Level < TermLevel || !utf8.ValidString(h.Text) || h.Level < 1 || h.Level > TermLevel || !utf8.RuneStart(p.Body[h.Offset]) {
+				if h.Offset < 0 || h.Offset >= len(p.Body) || h.Text == "" && h.Level < document.TermLevel || !utf8.ValidString(h.Text) || h.Level < 1 || h.Level > document.TermLevel || !utf8.RuneStart(p.Body[h.Offset]) {
 					t.Errorf("%s: heading %+v in a text of %d bytes", name, h, len(p.Body))
 				}
 			}
@@ -448,7 +450,7 @@ func FuzzParts(f *testing.F) {
 
 // The files in an attached archive are read like other attached files.
 func TestMailWithArchive(t *testing.T) {
-	archive := base64.StdEncoding.EncodeToString(zipOf(t, zipFile{"a.md", "# Apples\n\ngreen"}, zipFile{"b.png", "\x89PNG\r\n\x1a\n"}, zipFile{"../c.txt", "cherries"}))
+	archive := base64.StdEncoding.EncodeToString(zipOf(t, zipEntry{"a.md", "# Apples\n\ngreen"}, zipEntry{"b.png", "\x89PNG\r\n\x1a\n"}, zipEntry{"../c.txt", "cherries"}))
 	mail := "Subject: S\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\nText\n--x\nContent-Type: application/zip; name=all.zip\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment\n\n" + archive + "\n--x--\n"
 	x := mustExtract(t, Input{Name: "a.eml", Data: []byte(mail)})
 	if want := "Text\n\nall.zip\n\na.md\n\n# Apples\n\ngreen\n\nc.txt\n\ncherries"; x.Body != want || len(x.Headings) != 4 {
@@ -484,7 +486,7 @@ func TestNestedMultiparts(t *testing.T) {
 	}{
 		{"20 multiparts", nestedMail(20, "needle"), "needle", false},
 		{"1000 multiparts", nestedMail(1000, "needle"), "", true},
-		{"600 parts", []byte("Content-Type: multipart/mixed; boundary=b\n\n" + strings.Repeat("--b\n\ntext\n", 600) + "--b--\n"), strings.TrimSpace(strings.Repeat("text\n\n", maxMailParts-1)), true},
+		{"600 parts", []byte("Content-Type: multipart/mixed; boundary=b\n\n" + strings.Repeat("--b\n\ntext\n", 600) + "--b--\n"), strings.TrimSpace(strings.Repeat("text\n\n", 500-1)), true},
 		{"mails inside mails", []byte(strings.Repeat("Content-Type: message/rfc822\n\n", 6) + "\nneedle\n"), "Attachment\n\nAttachment\n\nAttachment\n\nAttachment", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

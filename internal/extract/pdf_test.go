@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 )
 
@@ -33,7 +34,7 @@ func TestExtractPDF(t *testing.T) {
 		if x.Title != "The title" || x.Body != want || x.MediaType != "application/pdf" || x.FileType != "pdf" || x.Lang != "en" {
 			t.Errorf("Extract(%s) = %+v, want its title, text, type and language", in.Name, x)
 		}
-		if want := []Page{{Offset: 0, Label: "1"}}; !slices.Equal(x.Pages, want) {
+		if want := []document.Page{{Label: "1"}}; !slices.Equal(x.Pages, want) {
 			t.Errorf("Extract(%s) has pages %v, want %v", in.Name, x.Pages, want)
 		}
 		if got := titles(x); len(got) != 1 || got[0] != "# A heading @ A heading" {

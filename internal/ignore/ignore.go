@@ -20,7 +20,7 @@ const (
 	maxPatterns = 10000
 )
 
-// A Verdict is what patterns say about a path.
+// A Verdict is the result of matching patterns against a path.
 type Verdict int
 
 // Verdicts.

@@ -1,19 +1,19 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-)
-
-// Limits on one document.
-const (
-	maxSurfaces = 50_000 // words of a text that can be suggested
+	"knowhow/internal/index/database"
+	"knowhow/internal/index/segments"
 )
 
 // Apply makes changes in one durable transaction: if it returns nil, the
@@ -49,15 +49,15 @@ func (x *Index) Prepare(ctx context.Context, changes []document.Change) (apply f
 	}
 	words, err := x.gather(ctx, changes)
 	if err != nil {
-		return nil, x.fault("writing documents", err)
+		return nil, x.db.Fault("writing documents", err)
 	}
 	return func(ctx context.Context) (err error) {
-		defer func() { x.dropGathered(words, err == nil) }()
+		defer func() { x.segments.Drop(words, err == nil) }()
 		if len(changes) == 0 {
 			return ctx.Err()
 		}
 		begin := time.Now()
-		err = x.change(ctx, "writing documents", words, func(p *poster) error { return p.apply(ctx, changes) })
+		err = x.change(ctx, "writing documents", words, func(w *writer) error { return w.apply(ctx, changes) })
 		if err == nil && time.Since(begin) > 2*writePause {
 			time.Sleep(writePause)
 		}
@@ -66,16 +66,16 @@ func (x *Index) Prepare(ctx context.Context, changes []document.Change) (apply f
 }
 
 // apply makes changes that are well-formed.
-func (p *poster) apply(ctx context.Context, changes []document.Change) error {
+func (w *writer) apply(ctx context.Context, changes []document.Change) error {
 	for _, c := range changes {
 		var err error
 		switch {
 		case c.Delete != nil:
-			err = p.remove(ctx, *c.Delete)
+			err = w.remove(ctx, *c.Delete)
 		case c.Tag != nil:
-			err = p.retag(ctx, *c.Tag)
+			err = w.retag(ctx, *c.Tag)
 		default:
-			err = p.put(ctx, c.Put)
+			err = w.put(ctx, c.Put)
 		}
 		if err != nil {
 			return err
@@ -85,9 +85,9 @@ func (p *poster) apply(ctx context.Context, changes []document.Change) error {
 }
 
 // writePause is how long Apply pauses after a change that took longer than
-// twice this time, so that other processes, which retry every busyStep, can
+// twice this time, so that other processes, which retry every database.BusyStep, can
 // write.
-const writePause = 2 * busyStep
+const writePause = 2 * database.BusyStep
 
 // checkChange returns an error of kind Invalid if a change is malformed or
 // cannot be stored.
@@ -101,91 +101,110 @@ func checkChange(c document.Change) error {
 	return nil
 }
 
-// A poster writes documents and their words in one transaction. It collects the
-// words, and writes a segment of them at the end.
-type poster struct {
-	x         *Index
-	hot       *preparedTx
-	now       time.Time
-	tags      map[[2]string]int64
-	labels    map[string]*labelSegments
-	gathered  map[string]*gathered // by label
-	mergeSoon bool                 // segments should be merged in the background
+// gather gathers the words of the documents that changes put. The caller must drop
+// them.
+func (x *Index) gather(ctx context.Context, changes []document.Change) (segments.Words, error) {
+	var docs []segments.Document
+	for _, c := range changes {
+		if c.Put != nil {
+			docs = append(docs, wordsOf(c.Put, 0))
+		}
+	}
+	if len(docs) > 1 {
+		if err := x.read(ctx, "finding documents", func(tx *sql.Tx) error { return x.order(ctx, tx, docs, changes) }); err != nil {
+			return nil, err
+		}
+	}
+	return x.segments.Gather(ctx, docs)
 }
 
-// change runs f with a poster in a durable transaction. If a segment is damaged,
-// f is called again in another transaction. words are those of documents that f
-// adds, as far as they are gathered; nil if none are.
-func (x *Index) change(ctx context.Context, op string, words map[string]*gathered, f func(p *poster) error) error {
-	soon := false
-	err := x.mend(ctx, func() error {
-		return x.writePrepared(ctx, op, func(hot *preparedTx) error {
-			for _, g := range words {
-				g.used = false
-			}
-			p := &poster{
-				x: x, hot: hot, now: time.Now(),
-				tags: map[[2]string]int64{}, labels: map[string]*labelSegments{}, gathered: words,
-			}
-			defer p.close()
-			if err := f(p); err != nil {
-				return err
-			}
-			err := p.finish(ctx)
-			soon = p.mergeSoon
+// order sorts the documents that changes put by the numbers that they have or will
+// get.
+func (x *Index) order(ctx context.Context, tx *sql.Tx, docs []segments.Document, changes []document.Change) error {
+	q, i := x.prepared(tx), 0
+	for _, c := range changes {
+		if c.Put == nil {
+			continue
+		}
+		docs[i].Number = math.MaxInt64 // new documents follow the others, in the order of the changes
+		err := q.QueryRowContext(ctx, findQuery, c.Put.Label, c.Put.Path).Scan(&docs[i].Number)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
-		})
+		}
+		i++
+	}
+	slices.SortStableFunc(docs, func(a, b segments.Document) int { return cmp.Compare(a.Number, b.Number) })
+	return nil
+}
+
+// wordsOf returns what a segment has of the document with a number.
+func wordsOf(d *document.Document, number int64) segments.Document {
+	return segments.Document{
+		Number: number, Label: d.Label, Title: d.Title, Filename: d.Filename, Language: d.Lang, Text: d.Text, Chunks: chunksOf(d),
+	}
+}
+
+// chunksOf returns the chunks of a document, at least one: a document without
+// text can be found by its title.
+func chunksOf(d *document.Document) []document.Chunk {
+	if len(d.Chunks) == 0 {
+		return []document.Chunk{{Length: len(d.Text)}}
+	}
+	return d.Chunks
+}
+
+// A writer writes documents and their words in one transaction.
+type writer struct {
+	tx    *database.Prepared
+	words *segments.Change
+	now   time.Time
+	tags  map[[2]string]int64
+}
+
+// change runs f with a writer in a durable transaction; see
+// [segments.Store.Change].
+func (x *Index) change(ctx context.Context, op string, words segments.Words, f func(w *writer) error) error {
+	return x.segments.Change(ctx, op, words, func(tx *database.Prepared, c *segments.Change) error {
+		return f(&writer{tx: tx, words: c, now: time.Now(), tags: map[[2]string]int64{}})
 	})
-	if err == nil && soon {
-		signal(x.mergeSoon)
-	}
-	return err
 }
 
-// A stored is what the index holds of a document.
-type stored struct {
-	id, textSize                 int64
-	label, title, filename, lang string
-}
+const findQuery = `SELECT id FROM docs WHERE label=? AND path=?`
 
-const findQuery = `SELECT id, text_size, title, filename, lang FROM docs WHERE label=? AND path=?`
-
-// find returns the stored document that r names. ok is false if there is none.
-func (p *poster) find(ctx context.Context, r document.Ref) (s stored, ok bool, err error) {
-	s.label = r.Label
-	err = p.hot.QueryRowContext(ctx, findQuery, r.Label, r.Path).
-		Scan(&s.id, &s.textSize, &s.title, &s.filename, &s.lang)
+// find returns the number of a document, or 0 if it does not exist.
+func (w *writer) find(ctx context.Context, r document.Ref) (id int64, err error) {
+	err = w.tx.QueryRowContext(ctx, findQuery, r.Label, r.Path).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return s, false, nil
+		return 0, nil
 	}
-	return s, err == nil, err
+	return id, err
 }
 
 // remove removes a document. A document that does not exist is ignored.
-func (p *poster) remove(ctx context.Context, r document.Ref) error {
-	s, ok, err := p.find(ctx, r)
-	if err != nil || !ok {
+func (w *writer) remove(ctx context.Context, r document.Ref) error {
+	id, err := w.find(ctx, r)
+	if err != nil || id == 0 {
 		return err
 	}
-	if err := p.erase(ctx, s); err != nil {
+	if err := w.erase(ctx, id, r.Label); err != nil {
 		return err
 	}
-	_, err = p.hot.ExecContext(ctx, `DELETE FROM docs WHERE id=?`, s.id)
+	_, err = w.tx.ExecContext(ctx, `DELETE FROM docs WHERE id=?`, id)
 	return err
 }
 
 // erase removes everything of a document except its row in docs.
-func (p *poster) erase(ctx context.Context, s stored) error {
-	if err := p.unpost(ctx, s.id, s.label); err != nil {
+func (w *writer) erase(ctx context.Context, id int64, label string) error {
+	if err := w.words.Remove(ctx, id, label); err != nil {
 		return err
 	}
 	for _, t := range []string{`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, `DELETE FROM texts WHERE id BETWEEN ? AND ?`} {
-		if _, err := p.hot.ExecContext(ctx, t, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
+		if _, err := w.tx.ExecContext(ctx, t, rowOf(id, 0), rowOf(id, maxParts-1)); err != nil {
 			return err
 		}
 	}
 	for _, t := range []string{`DELETE FROM sections WHERE id=?`, `DELETE FROM pages WHERE doc=?`} {
-		if _, err := p.hot.ExecContext(ctx, t, s.id); err != nil {
+		if _, err := w.tx.ExecContext(ctx, t, id); err != nil {
 			return err
 		}
 	}
@@ -209,58 +228,58 @@ const (
 )
 
 // put stores a document. It replaces the one with the same label and path.
-func (p *poster) put(ctx context.Context, d *document.Document) error {
-	old, exists, err := p.find(ctx, document.Ref{Label: d.Label, Path: d.Path})
+func (w *writer) put(ctx context.Context, d *document.Document) error {
+	old, err := w.find(ctx, document.Ref{Label: d.Label, Path: d.Path})
 	if err != nil {
 		return err
 	}
 	var other int64
-	err = p.hot.QueryRowContext(ctx, ownerQuery, d.ID, old.id).Scan(&other)
+	err = w.tx.QueryRowContext(ctx, ownerQuery, d.ID, old).Scan(&other)
 	if err == nil {
 		return fmt.Errorf("document %q of label %q has the ID %s, which belongs to another document: %w", d.Path, d.Label, d.ID, errkind.Conflict)
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	var vectors []keptVector
-	if exists {
-		if vectors, err = p.keepVectors(ctx, old.id, d); err != nil {
+	if old != 0 {
+		if vectors, err = w.keepVectors(ctx, old, d); err != nil {
 			return err
 		}
-		if err := p.erase(ctx, old); err != nil {
+		if err := w.erase(ctx, old, d.Label); err != nil {
 			return err
 		}
 	}
-	id, err := p.putRow(ctx, d)
+	id, err := w.putRow(ctx, d)
 	if err != nil {
 		return err
 	}
 	if d.Tags != nil {
-		if exists {
-			if _, err := p.hot.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=?`, id); err != nil {
+		if old != 0 {
+			if _, err := w.tx.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=?`, id); err != nil {
 				return err
 			}
 		}
-		if err := p.addTags(ctx, id, d.Tags); err != nil {
+		if err := w.addTags(ctx, id, d.Tags); err != nil {
 			return err
 		}
 	}
 	for off, n := 0, 0; off < len(d.Text); off, n = off+textPart, n+1 {
 		size, body := packText(d.Text[off:min(off+textPart, len(d.Text))])
-		if _, err := p.hot.ExecContext(ctx, putTextQuery, rowOf(id, n), size, body); err != nil {
+		if _, err := w.tx.ExecContext(ctx, putTextQuery, rowOf(id, n), size, body); err != nil {
 			return err
 		}
 	}
-	if err := p.putSections(ctx, id, d.Sections); err != nil {
+	if err := w.putSections(ctx, id, d.Sections); err != nil {
 		return err
 	}
 	for _, page := range d.Pages {
-		if _, err := p.hot.ExecContext(ctx, putPageQuery, id, page.Offset, page.Label); err != nil {
+		if _, err := w.tx.ExecContext(ctx, putPageQuery, id, page.Offset, page.Label); err != nil {
 			return err
 		}
 	}
 	chunks := chunksOf(d)
 	for n, c := range chunks {
-		if _, err := p.hot.ExecContext(ctx, putChunkQuery, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
+		if _, err := w.tx.ExecContext(ctx, putChunkQuery, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
 			return err
 		}
 	}
@@ -268,36 +287,34 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		if n := int(v.row & (maxParts - 1)); n >= len(chunks) || chunks[n] != v.chunk {
 			continue
 		}
-		if _, err := p.hot.ExecContext(ctx, `INSERT INTO vectors(chunk, model, label, vector) VALUES(?, ?, ?, ?)`, v.row, v.model, d.Label, v.vector); err != nil {
+		if _, err := w.tx.ExecContext(ctx, `INSERT INTO vectors(chunk, model, label, vector) VALUES(?, ?, ?, ?)`, v.row, v.model, d.Label, v.vector); err != nil {
 			return err
 		}
 	}
-	a := postingOf(d)
-	a.id = id
-	return p.post(ctx, a)
+	return w.words.Add(ctx, wordsOf(d, id))
 }
 
 // putRow writes the row of a document and returns its number.
-func (p *poster) putRow(ctx context.Context, d *document.Document) (int64, error) {
+func (w *writer) putRow(ctx context.Context, d *document.Document) (int64, error) {
 	var modified any
 	if !d.Modified.IsZero() {
 		modified = d.Modified.UnixMilli()
 	}
-	now := p.now.UnixMilli()
+	now := w.now.UnixMilli()
 	var id int64
-	err := p.hot.QueryRowContext(ctx, putRowQuery,
+	err := w.tx.QueryRowContext(ctx, putRowQuery,
 		d.ID, d.Label, d.Path, d.FromSource, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
 		modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text)).Scan(&id)
 	return id, err
 }
 
 // retag changes the tags and the label of a document.
-func (p *poster) retag(ctx context.Context, t document.Tagging) error {
-	s := stored{}
-	var path string
+func (w *writer) retag(ctx context.Context, t document.Tagging) error {
+	var id int64
+	var label, path string
 	var fromSource bool
-	err := p.hot.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, text_size, label, title, filename, lang, path, from_source`,
-		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.textSize, &s.label, &s.title, &s.filename, &s.lang, &path, &fromSource)
+	err := w.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, label, path, from_source`,
+		w.now.UnixMilli(), t.ID).Scan(&id, &label, &path, &fromSource)
 	if errors.Is(err, sql.ErrNoRows) {
 		return document.Missing(t.ID)
 	}
@@ -305,71 +322,77 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 		return err
 	}
 	for _, tag := range t.Remove {
-		if _, err := p.hot.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=? AND tag=(SELECT id FROM tags WHERE kind=? AND name=?)`,
-			s.id, tagUser, tag); err != nil {
+		if _, err := w.tx.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=? AND tag=(SELECT id FROM tags WHERE kind=? AND name=?)`,
+			id, tagUser, tag); err != nil {
 			return err
 		}
 	}
-	if err := p.addTags(ctx, s.id, t.Add); err != nil {
+	if err := w.addTags(ctx, id, t.Add); err != nil {
 		return err
 	}
-	if t.Label == "" || t.Label == s.label {
+	if t.Label == "" || t.Label == label {
 		return nil
 	}
 	if fromSource {
-		return fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", path, s.label, errkind.Conflict)
+		return fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", path, label, errkind.Conflict)
 	}
-	if _, exists, err := p.find(ctx, document.Ref{Label: t.Label, Path: path}); err != nil {
+	if other, err := w.find(ctx, document.Ref{Label: t.Label, Path: path}); err != nil {
 		return err
-	} else if exists {
+	} else if other != 0 {
 		return fmt.Errorf("label %q already has a document %q: %w", t.Label, path, errkind.Conflict)
 	}
-	if _, err := p.hot.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, s.id); err != nil {
+	if _, err := w.tx.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, id); err != nil {
 		return err
 	}
 	// With new numbers, the vectors are new under the new label, and gone
 	// under the old one.
-	if _, err := p.hot.ExecContext(ctx, `INSERT OR REPLACE INTO vectors(chunk, model, label, vector)
-		SELECT chunk, model, ?, vector FROM vectors WHERE chunk BETWEEN ? AND ?`, t.Label, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
+	if _, err := w.tx.ExecContext(ctx, `INSERT OR REPLACE INTO vectors(chunk, model, label, vector)
+		SELECT chunk, model, ?, vector FROM vectors WHERE chunk BETWEEN ? AND ?`, t.Label, rowOf(id, 0), rowOf(id, maxParts-1)); err != nil {
 		return err
 	}
-	_, err = p.repost(ctx, s, t.Label)
-	return err
+	if err := w.words.Remove(ctx, id, label); err != nil {
+		return err
+	}
+	d, err := storedDocuments{}.Document(ctx, w.tx, id)
+	if err != nil || d == nil {
+		return err
+	}
+	return w.words.Add(ctx, *d)
 }
 
 // tag returns the number of a tag and adds the tag if it is new.
-func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
+func (w *writer) tag(ctx context.Context, kind, name string) (int64, error) {
 	key := [2]string{kind, name}
-	if id, ok := p.tags[key]; ok {
+	if id, ok := w.tags[key]; ok {
 		return id, nil
 	}
-	id, err := findTag(ctx, p.hot, kind, name)
+	id, err := findTag(ctx, w.tx, kind, name)
 	if err == nil && id == 0 {
-		err = p.hot.QueryRowContext(ctx, `INSERT INTO tags(kind, name) VALUES(?, ?) RETURNING id`, kind, name).Scan(&id)
+		err = w.tx.QueryRowContext(ctx, `INSERT INTO tags(kind, name) VALUES(?, ?) RETURNING id`, kind, name).Scan(&id)
 	}
 	if err != nil {
 		return 0, err
 	}
-	p.tags[key] = id
+	w.tags[key] = id
 	return id, nil
 }
 
 // addTags adds tags to a document.
-func (p *poster) addTags(ctx context.Context, doc int64, tags []string) error {
+func (w *writer) addTags(ctx context.Context, doc int64, tags []string) error {
 	if len(tags) == 0 {
 		return nil
 	}
 	for _, name := range tags {
-		tag, err := p.tag(ctx, tagUser, name)
+		tag, err := w.tag(ctx, tagUser, name)
 		if err != nil {
 			return err
 		}
-		if _, err := p.hot.ExecContext(ctx, `INSERT OR IGNORE INTO doc_tags(doc, tag) VALUES(?, ?)`, doc, tag); err != nil {
+		if _, err := w.tx.ExecContext(ctx, `INSERT OR IGNORE INTO doc_tags(doc, tag) VALUES(?, ?)`, doc, tag); err != nil {
 			return err
 		}
 	}
 	var n int
-	if err := p.hot.QueryRowContext(ctx, `SELECT count(*) FROM doc_tags WHERE doc=?`, doc).Scan(&n); err != nil {
+	if err := w.tx.QueryRowContext(ctx, `SELECT count(*) FROM doc_tags WHERE doc=?`, doc).Scan(&n); err != nil {
 		return err
 	}
 	return document.CheckTagCount(n)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"knowhow/internal/index/segments"
 	"knowhow/internal/segment"
 )
 
@@ -40,46 +41,30 @@ func (c *column) text(d int) string { return c.texts[c.codes[d]] }
 
 // columns are the columns of a segment that were read, by field.
 type columns struct {
-	mu   sync.Mutex
-	of   map[string]*column
-	rows []int64 // of the documents; nil until they are needed
-}
-
-// rowsOf returns the rows of the documents of a segment.
-func (h *handle) rowsOf() ([]int64, error) {
-	h.columns.mu.Lock()
-	defer h.columns.mu.Unlock()
-	if h.columns.rows != nil {
-		return h.columns.rows, nil
-	}
-	rows := make([]int64, 0, h.seg.Docs())
-	if err := h.seg.Rows(func(_ int, row int64) { rows = append(rows, row) }); err != nil {
-		return nil, err
-	}
-	h.columns.rows = rows
-	return rows, nil
+	mu sync.Mutex
+	of map[string]*column
 }
 
 // column returns the column of a field of table docs for each segment of the
 // view.
 func (e *evaluator) column(ctx context.Context, field string) ([]*column, error) {
-	all := make([]*column, len(e.view.handles))
+	all := make([]*column, len(e.view.Segments))
 	for i, live := range e.view.All() {
-		h := e.view.handles[i]
-		h.columns.mu.Lock()
-		c := h.columns.of[field]
-		h.columns.mu.Unlock()
+		g := e.view.Segments[i]
+		read, err := segments.Remember(&g.Memo, "columns", func() (*columns, error) { return &columns{of: map[string]*column{}}, nil })
+		if err != nil {
+			return nil, err
+		}
+		read.mu.Lock()
+		c := read.of[field]
+		read.mu.Unlock()
 		if c == nil || !c.known.Includes(live) {
-			var err error
-			if c, err = e.readColumn(ctx, h, field, live); err != nil {
+			if c, err = e.readColumn(ctx, g, field, live); err != nil {
 				return nil, err
 			}
-			h.columns.mu.Lock()
-			if h.columns.of == nil {
-				h.columns.of = map[string]*column{}
-			}
-			h.columns.of[field] = c
-			h.columns.mu.Unlock()
+			read.mu.Lock()
+			read.of[field] = c
+			read.mu.Unlock()
 		}
 		all[i] = c
 	}
@@ -87,18 +72,18 @@ func (e *evaluator) column(ctx context.Context, field string) ([]*column, error)
 }
 
 // readColumn reads the values of a field of some documents of a segment.
-func (e *evaluator) readColumn(ctx context.Context, h *handle, field string, docs segment.Bits) (*column, error) {
+func (e *evaluator) readColumn(ctx context.Context, g *segments.Segment, field string, docs segment.Bits) (*column, error) {
 	c := &column{known: docs}
 	if isNumber(field) {
-		c.numbers = make([]int64, h.seg.Docs())
+		c.numbers = make([]int64, g.Docs())
 	} else {
-		c.codes = make([]uint32, h.seg.Docs())
+		c.codes = make([]uint32, g.Docs())
 	}
 	if field == "label" {
-		c.texts = []string{h.row.label}
+		c.texts = []string{g.Label}
 		return c, nil
 	}
-	rows, err := h.rowsOf()
+	rows, err := g.Numbers()
 	if err != nil {
 		return nil, err
 	}

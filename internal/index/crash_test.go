@@ -20,17 +20,12 @@ import (
 )
 
 // Environment variables that make the test binary a writer: the data folder and
-// the name of the writer. Without a name it starts a migration and does not
-// commit it.
+// the name of the writer.
 const writerDir, writerLabel = "KNOWHOW_TEST_WRITER_DIR", "KNOWHOW_TEST_WRITER_LABEL"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(writerDir); dir != "" {
-		run := func() error { return writeForever(dir, os.Getenv(writerLabel)) }
-		if os.Getenv(writerLabel) == "" {
-			run = func() error { return index.MigrateForever(dir) }
-		}
-		if err := run(); err != nil {
+		if err := writeForever(dir, os.Getenv(writerLabel)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -209,7 +204,7 @@ func TestKilledWriters(t *testing.T) {
 		if err != nil {
 			t.Fatalf("round %d: Open() = %v", round, err)
 		}
-		state, err := x.Check(t.Context())
+		state, err := x.Check(t)
 		if err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}

@@ -9,13 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -160,14 +160,19 @@ func TestOpenEmptyFileAndOddPath(t *testing.T) {
 	closeIt(t, openIn(t, empty))
 }
 
-// TestNewerWhileOpen migrates the file of an open index as a newer program
+// TestNewerWhileOpen upgrades the file of an open index as a newer program
 // would.
 func TestNewerWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	x := openIn(t, dir)
 	defer closeIt(t, x)
 	apply(t, x, simple("one", 2))
-	newer, err := open(t.Context(), Options{Dir: dir}, slices.Concat(migrations, []migration{statements(`ALTER TABLE docs RENAME COLUMN title TO heading`)}))
+	later := setup{schema: schema}
+	later.schema.Upgrades = append(later.schema.Upgrades, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `ALTER TABLE queries RENAME COLUMN word TO text`)
+		return err
+	})
+	newer, err := open(t.Context(), Options{Dir: dir}, later)
 	if err != nil {
 		t.Fatalf("open() = %v", err)
 	}
@@ -175,45 +180,7 @@ func TestNewerWhileOpen(t *testing.T) {
 	_, searched := x.Search(t.Context(), search.Query{Text: query.MustParse("happy")})
 	for op, err := range map[string]error{"Search": searched, "Apply": x.Apply(t.Context(), []document.Change{simple("two", 2)})} {
 		if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "update knowhow") {
-			t.Errorf("%s() in a file that was migrated meanwhile = %v, want an error of kind Unsupported that contains \"update knowhow\"", op, err)
-		}
-	}
-}
-
-// TestVersionMeanwhile reads the version of a file while another process creates
-// its tables.
-func TestVersionMeanwhile(t *testing.T) {
-	for range 20 {
-		dir := t.TempDir()
-		x := &Index{path: filepath.Join(dir, FileName)}
-		if err := x.checkHeader(); err != nil { // creates the file
-			t.Fatal(err)
-		}
-		db, err := x.connect(1, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := make(chan struct{})
-		var group sync.WaitGroup
-		group.Go(func() {
-			for {
-				_, err := x.fileVersion(t.Context(), db, len(migrations))
-				if err != nil && !busy(err) {
-					t.Errorf("fileVersion() = %v", err)
-					return
-				}
-				select {
-				case <-stop:
-					return
-				default:
-				}
-			}
-		})
-		closeIt(t, openIn(t, dir))
-		close(stop)
-		group.Wait()
-		if err := db.Close(); err != nil {
-			t.Error(err)
+			t.Errorf("%s() in a file that was upgraded meanwhile = %v, want an error of kind Unsupported that contains \"update knowhow\"", op, err)
 		}
 	}
 }
@@ -279,9 +246,7 @@ func TestDiskFull(t *testing.T) {
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)
 	apply(t, x, simple("kept", 10))
-	if _, err := x.w.Exec(`PRAGMA max_page_count=120`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, x, `PRAGMA max_page_count=120`)
 	var err error
 	stored := 0
 	for i := 0; err == nil && i < 200; i++ {
@@ -295,24 +260,20 @@ func TestDiskFull(t *testing.T) {
 	if n := total(t, x, "happy"); n != stored+1 {
 		t.Errorf("after the disk was full, the index has %d documents, want %d", n, stored+1)
 	}
-	if _, err := x.w.Exec(`PRAGMA max_page_count=1000000`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, x, `PRAGMA max_page_count=1000000`)
 	apply(t, x, simple("again", 10))
 	if n := total(t, x, "again"); n != 1 {
 		t.Errorf("after space was freed, Search(again) = %d, want 1", n)
 	}
 }
 
-// stale counts the documents with the label a that no segment of this version
-// of package analysis has.
-func stale(t *testing.T, x *Index) int {
+// stale counts the documents in segments of another version of package analysis.
+func stale(t *testing.T, x *Index) (n int) {
 	t.Helper()
-	ids, err := x.missing(t.Context(), "a")
-	if err != nil {
+	if err := scanRow(t, x, `SELECT coalesce(sum(docs-removed), 0) FROM segments WHERE analyzer=0`, &n); err != nil {
 		t.Fatal(err)
 	}
-	return len(ids)
+	return n
 }
 
 func TestMaintain(t *testing.T) {
@@ -323,9 +284,7 @@ func TestMaintain(t *testing.T) {
 	}
 	// As an older analyzer would have left it.
 	for _, s := range []string{`UPDATE segments SET analyzer=0`, `UPDATE kv SET value=value+1 WHERE key='generation'`} {
-		if _, err := x.w.Exec(s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
+		execute(t, x, s)
 	}
 	if n := stale(t, x); n != 30 {
 		t.Errorf("%d documents are in segments of another version, want 30", n)
@@ -387,23 +346,6 @@ func TestRestoredBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPartial(t, dir)
-}
-
-// TestMigrateWithoutSegments migrates a file of a version without segments. Before
-// its documents are indexed again, searches are partial.
-func TestMigrateWithoutSegments(t *testing.T) {
-	x := &Index{path: filepath.Join(storedFile(t, 3), FileName), log: slog.New(slog.DiscardHandler)}
-	var err error
-	if x.w, err = x.connect(1, true); err != nil {
-		t.Fatal(err)
-	}
-	defer x.w.Close()
-	if err := x.migrate(t.Context(), migrations); err != nil {
-		t.Fatal(err)
-	}
-	if v, err := kvValue(t.Context(), x.w, keyRebuild); v != "1" || err != nil {
-		t.Errorf("the count of deleted segments is %q, %v, want 1", v, err)
-	}
 }
 
 // checkPartial checks that searches in largeFolder are partial before Maintain,
@@ -483,21 +425,23 @@ func TestDamagedSegments(t *testing.T) {
 			}
 			apply(t, x, many...)
 			closeIt(t, x)
-			files, err := filepath.Glob(filepath.Join(dir, segmentsDir, "*"+segmentSuffix))
+			files, err := filepath.Glob(filepath.Join(dir, segments.Dir, "*.segment"))
 			if err != nil || len(files) != 1 {
 				t.Fatalf("the segments in files are %v, %v, want one", files, err)
 			}
 			harm(t, files[0])
-			x, err = Open(t.Context(), Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			later := setup{schema: schema}
+			if strings.HasSuffix(name, "later") {
+				later.segments.VerifiedSize = 1
+			}
+			x, err = open(t.Context(), Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}, later)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if strings.HasSuffix(name, "later") {
-				x.verifiedSize = 0
 				if n := total(t, x, "title:title"); n < 3 {
 					t.Errorf("with a damaged segment, Search(title) = %d, want at least the rest", n)
 				}
-				x.verify(t.Context())
 			}
 			if n := total(t, x, "happy"); n < 3 {
 				t.Errorf("with a damaged segment, Search(happy) = %d, want the rest", n)

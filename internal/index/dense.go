@@ -113,8 +113,8 @@ func (e *evaluator) loadVectors(ctx context.Context) error {
 		return err
 	}
 	var labels []string
-	for _, h := range e.view.handles {
-		labels = append(labels, h.row.label)
+	for _, g := range e.view.Segments {
+		labels = append(labels, g.Label)
 	}
 	slices.Sort(labels)
 	for _, label := range slices.Compact(labels) {

@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/segments"
 )
 
 // TestPrepareOnFullDisk fills the disk before the words of documents are gathered.
@@ -23,14 +24,17 @@ func TestPrepareOnFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	x := openIn(t, dir)
+	// Parts of the words are written to files.
+	x, err := open(t.Context(), Options{Dir: dir}, setup{schema: schema, segments: segments.Options{BuildLimit: 64 << 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer closeIt(t, x)
 	filler := filepath.Join(dir, "filler")
 	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("filling the disk: %v", err)
 	}
-	x.gatherLimit = 64 << 10 // so that parts of the words are written to files
-	_, err := x.Prepare(t.Context(), large(2000))
+	_, err = x.Prepare(t.Context(), large(2000))
 	if !errors.Is(err, errkind.DiskFull) || !strings.Contains(err.Error(), "free space") {
 		t.Errorf("Prepare() on a full disk = %v, want an error of kind DiskFull", err)
 	}

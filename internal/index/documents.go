@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/index/database"
+	"knowhow/internal/index/segments"
 )
 
 // Numbers returns the numbers of up to n documents that are greater than after,
@@ -71,12 +74,57 @@ func (x *Index) Document(ctx context.Context, number int64) (*document.Document,
 		if err != nil {
 			return err
 		}
-		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var c document.Chunk
-			err := rows.Scan(&c.Offset, &c.Length, &c.Heading)
-			d.Chunks = append(d.Chunks, c)
-			return err
-		}, `SELECT off, len, heading FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`, rowOf(number, 0), rowOf(number, maxParts-1))
+		d.Chunks, err = chunkList(ctx, tx, number)
+		return err
+	})
+	return d, err
+}
+
+// chunkList returns the chunks of a document.
+func chunkList(ctx context.Context, q database.Querier, number int64) (chunks []document.Chunk, err error) {
+	err = collect(ctx, q, func(rows *sql.Rows) error {
+		var c document.Chunk
+		err := rows.Scan(&c.Offset, &c.Length, &c.Heading)
+		chunks = append(chunks, c)
+		return err
+	}, `SELECT off, len, heading FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`, rowOf(number, 0), rowOf(number, maxParts-1))
+	return chunks, err
+}
+
+// storedDocuments are the documents that the segments are built from.
+type storedDocuments struct{}
+
+// Numbers returns the numbers of all documents; see [segments.Documents].
+func (storedDocuments) Numbers(ctx context.Context, q database.Querier) (map[string][]int64, error) {
+	numbers := map[string][]int64{}
+	err := collect(ctx, q, func(rows *sql.Rows) error {
+		var label string
+		var id int64
+		err := rows.Scan(&label, &id)
+		numbers[label] = append(numbers[label], id)
+		return err
+	}, `SELECT label, id FROM docs ORDER BY id`)
+	return numbers, err
+}
+
+// Document returns a document; see [segments.Documents].
+func (storedDocuments) Document(ctx context.Context, q database.Querier, number int64) (*segments.Document, error) {
+	d := &segments.Document{Number: number}
+	var size int64
+	err := q.QueryRowContext(ctx, `SELECT text_size, label, title, filename, lang FROM docs WHERE id=?`, number).
+		Scan(&size, &d.Label, &d.Title, &d.Filename, &d.Language)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.Text, err = window(ctx, q, number, 0, size); err != nil {
+		return nil, err
+	}
+	d.Chunks, err = chunkList(ctx, q, number)
+	d.Chunks = slices.DeleteFunc(d.Chunks, func(c document.Chunk) bool {
+		return c.Offset < 0 || c.Length < 0 || c.Offset+c.Length > len(d.Text)
 	})
 	return d, err
 }

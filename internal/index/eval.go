@@ -11,6 +11,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/query"
 	"knowhow/internal/relevance"
 	"knowhow/internal/segment"
@@ -21,7 +22,7 @@ import (
 type evaluator struct {
 	x      *Index
 	tx     *preparedTx
-	view   *view
+	view   *segments.View
 	search *segment.Search
 	langs  []analysis.Language // of the documents, English among them
 	now    time.Time
@@ -61,22 +62,17 @@ var errTooLong = errors.New("the search took too long")
 // evaluate calls f with an evaluator for the documents with one of the labels
 // (nil: all).
 func (x *Index) evaluate(ctx context.Context, tx *preparedTx, labels []string, f func(e *evaluator) error) error {
-	v, err := x.view(ctx, tx, labels)
+	v, err := x.segments.View(ctx, tx, labels)
 	if err != nil {
 		return err
 	}
-	defer x.closeView(v)
+	defer v.Close()
 	e := &evaluator{x: x, tx: tx, view: v, search: v.Begin(), now: time.Now(), until: time.Now().Add(x.searchTime)}
 	defer e.search.End()
-	if e.langs, err = v.languages(); err == nil {
+	if e.langs, err = v.Languages(); err == nil {
 		err = f(e)
 	}
-	if d, ok := errors.AsType[*segment.Damage](err); ok {
-		if r, ok := v.rowOfSegment(d.Segment); ok {
-			return &damagedSegment{row: r, err: err}
-		}
-	}
-	return err
+	return v.Fault(err)
 }
 
 // A found is what a part of a query's tree matches.
@@ -295,7 +291,7 @@ func (e *evaluator) words(ctx context.Context, n query.Node, field string) (foun
 // every returns the documents that meet conditions. The labels are those of the
 // view, or nil. The result must not be changed.
 func (e *evaluator) every(ctx context.Context, c conditions) (segment.Docs, error) {
-	return e.view.set(c.key(), func() (segment.Docs, error) {
+	return segments.Remember(&e.view.Memo, c.key(), func() (segment.Docs, error) {
 		docs := e.view.All()
 		if c.langs != nil {
 			some, err := e.selected(ctx, "lang", func(lang string) bool { return slices.Contains(c.langs, lang) })
@@ -341,8 +337,8 @@ func (e *evaluator) written(ctx context.Context, labels []string) (segment.Docs,
 		return nil, err
 	}
 	all := e.view.All()
-	for i, h := range e.view.handles {
-		if !slices.Contains(labels, h.row.label) {
+	for i, g := range e.view.Segments {
+		if !slices.Contains(labels, g.Label) {
 			docs[i] = all[i]
 		}
 	}

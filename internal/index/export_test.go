@@ -1,29 +1,52 @@
 package index
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"testing"
 	"time"
+
+	"knowhow/internal/index/segments"
+	"knowhow/internal/segment"
 )
 
-// Version is the version of the tables.
-var Version = len(migrations)
-
-// MigrateForever runs all migrations in a data folder, prints "migrated" on
-// stdout, and never commits.
-func MigrateForever(dir string) error {
-	stall := func(ctx context.Context, tx *sql.Tx) error {
-		fmt.Println("migrated")
-		time.Sleep(time.Hour)
-		return nil
+// raw returns a connection beside those of the index.
+func raw(t *testing.T, x *Index) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", x.db.Path()+"?_txlock=immediate&_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, err := open(context.Background(), Options{Dir: dir}, slices.Concat(migrations, []migration{stall}))
-	return err
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// execute runs a statement.
+func execute(t *testing.T, x *Index, text string, args ...any) {
+	t.Helper()
+	if err := x.write(t.Context(), "testing", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), text, args...)
+		return err
+	}); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// scanRow reads the row that a query returns.
+func scanRow(t *testing.T, x *Index, text string, to ...any) error {
+	t.Helper()
+	return x.read(t.Context(), "testing", func(tx *sql.Tx) error { return tx.QueryRowContext(t.Context(), text).Scan(to...) })
+}
+
+// maintain builds missing segments.
+func maintain(t *testing.T, x *Index) {
+	t.Helper()
+	if err := x.Maintain(t.Context(), nil); err != nil {
+		t.Errorf("Maintain() = %v", err)
+	}
 }
 
 // A State is what a check of an index has counted.
@@ -36,45 +59,42 @@ type State struct {
 
 // Check returns an error if the file, a segment or their relation is damaged:
 // every document must be in exactly one segment.
-func (x *Index) Check(ctx context.Context) (state State, err error) {
+func (x *Index) Check(t testing.TB) (state State, err error) {
+	ctx := t.Context()
 	var failures []error
 	failed := func(format string, args ...any) { failures = append(failures, fmt.Errorf(format, args...)) }
-	err = x.read(ctx, "checking", func(tx *sql.Tx) error {
-		var result string
-		if err := tx.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&result); err != nil || result != "ok" {
-			failed("integrity_check: %s, %v", result, err)
+	var result string
+	if err := x.read(ctx, "checking", func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&result)
+	}); err != nil || result != "ok" {
+		failed("integrity_check: %s, %v", result, err)
+	}
+	files, in := map[string]bool{}, map[int64]int{}
+	for _, r := range storedSegments(t, x) {
+		state.Segments++
+		if r.file != "" {
+			state.Files++
+			files[r.file] = true
 		}
-		rows, err := segmentRows(ctx, tx, nil)
+		s, err := segment.Open(r.body)
 		if err != nil {
-			return err
+			failed("segment %d: %w", r.id, err)
+			continue
 		}
-		files, in := map[string]bool{}, map[int64]int{}
-		for _, r := range rows {
-			state.Segments++
-			if r.file != "" {
-				state.Files++
-				files[r.file] = true
+		removed := 0
+		err = errors.Join(s.Verify(), s.Rows(func(d int, row int64) {
+			if d/8 < len(r.deleted) && r.deleted[d/8]>>(d%8)&1 == 1 {
+				removed++
+			} else {
+				in[row]++
 			}
-			h, err := x.openSegment(ctx, tx, r)
-			if err != nil {
-				failed("segment %d: %w", r.id, err)
-				continue
-			}
-			deleted, err := deletions(ctx, tx, r)
-			if err == nil && deleted.Count() != r.removed {
-				failed("segment %d has %d deleted documents, want %d", r.id, deleted.Count(), r.removed)
-			}
-			err = errors.Join(err, h.seg.Verify(), h.seg.Rows(func(d int, row int64) {
-				if deleted == nil || !deleted.Has(d) {
-					in[row]++
-				}
-			}))
-			x.release(h)
-			if err != nil {
-				failed("segment %d: %w", r.id, err)
-			}
+		}))
+		if err != nil || removed != r.removed {
+			failed("segment %d has %d deleted documents, %w, want %d", r.id, removed, err, r.removed)
 		}
-		err = collect(ctx, tx, func(rows *sql.Rows) error {
+	}
+	err = x.read(ctx, "checking", func(tx *sql.Tx) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var id int64
 			err := rows.Scan(&id)
 			if in[id] != 1 {
@@ -83,30 +103,57 @@ func (x *Index) Check(ctx context.Context) (state State, err error) {
 			delete(in, id)
 			return err
 		}, `SELECT id FROM docs`)
-		if len(in) > 0 {
-			failed("the segments have %d documents that do not exist", len(in))
-		}
-		entries, _ := os.ReadDir(filepath.Join(filepath.Dir(x.path), segmentsDir))
-		for _, e := range entries {
-			if files[e.Name()] {
-				continue
-			}
-			state.Unlisted++
-			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > time.Hour {
-				state.Old++
-			}
-		}
-		return err
 	})
+	if len(in) > 0 {
+		failed("the segments have %d documents that do not exist", len(in))
+	}
+	entries, _ := os.ReadDir(filepath.Join(x.dir, segments.Dir))
+	for _, e := range entries {
+		if files[e.Name()] {
+			continue
+		}
+		state.Unlisted++
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > time.Hour {
+			state.Old++
+		}
+	}
 	return state, errors.Join(append(failures, err)...)
+}
+
+// A storedSegment is a row of table segments with the bytes of the segment.
+type storedSegment struct {
+	id            int64
+	label, file   string
+	docs, removed int
+	deleted, body []byte
+}
+
+// storedSegments returns all segments.
+func storedSegments(t testing.TB, x *Index) (all []storedSegment) {
+	t.Helper()
+	err := x.read(t.Context(), "listing segments", func(tx *sql.Tx) error {
+		return collect(t.Context(), tx, func(rows *sql.Rows) error {
+			var s storedSegment
+			err := rows.Scan(&s.id, &s.label, &s.file, &s.docs, &s.removed, &s.deleted, &s.body)
+			if s.file != "" && err == nil {
+				s.body, err = os.ReadFile(filepath.Join(x.dir, segments.Dir, s.file))
+			}
+			all = append(all, s)
+			return err
+		}, `SELECT s.id, label, file, docs, removed, deleted, body FROM segments s LEFT JOIN segment_bodies b ON b.id=s.id ORDER BY s.id`)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // Age makes the files of the segments of a data folder, and its leases, older.
 func Age(dir string, by time.Duration) error {
-	entries, _ := os.ReadDir(filepath.Join(dir, segmentsDir))
+	entries, _ := os.ReadDir(filepath.Join(dir, segments.Dir))
 	for _, e := range entries {
 		at := time.Now().Add(-by)
-		if err := os.Chtimes(filepath.Join(dir, segmentsDir, e.Name()), at, at); err != nil {
+		if err := os.Chtimes(filepath.Join(dir, segments.Dir, e.Name()), at, at); err != nil {
 			return err
 		}
 	}

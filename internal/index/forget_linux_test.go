@@ -17,11 +17,11 @@ func TestVerifiedMemory(t *testing.T) {
 	closeIt(t, x)
 	x = openIn(t, dir)
 	defer closeIt(t, x)
-	v, err := x.view(t.Context(), x.r, nil)
+	v, err := x.segments.View(t.Context(), raw(t, x), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer x.closeView(v)
+	defer v.Close()
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		t.Skip(err)
@@ -32,7 +32,7 @@ func TestVerifiedMemory(t *testing.T) {
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		l := lines.Text()
 		if name, _, _ := strings.Cut(l, " "); strings.Contains(name, "-") {
-			ours = strings.Contains(l, dir) && strings.HasSuffix(l, segmentSuffix)
+			ours = strings.Contains(l, dir) && strings.HasSuffix(l, ".segment")
 		}
 		var n int
 		if _, err := fmt.Sscanf(l, "Size: %d", &n); err == nil && ours {

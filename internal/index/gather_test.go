@@ -2,9 +2,9 @@ package index
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -43,7 +44,8 @@ func TestGather(t *testing.T) {
 			ctx := t.Context()
 			var bodies [2]string
 			for i := range bodies {
-				x, err := Open(ctx, Options{Dir: t.TempDir()})
+				var log lockedBuffer
+				x, err := Open(ctx, Options{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -51,25 +53,19 @@ func TestGather(t *testing.T) {
 				if err := x.Apply(ctx, first); err != nil {
 					t.Fatal(err)
 				}
-				var words map[string]*gathered
+				var words segments.Words
 				if i == 1 {
 					if words, err = x.gather(ctx, tt.changes); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if err := x.change(ctx, "testing", words, func(p *poster) error { return p.apply(ctx, tt.changes) }); err != nil {
+				if err := x.change(ctx, "testing", words, func(w *writer) error { return w.apply(ctx, tt.changes) }); err != nil {
 					t.Fatal(err)
 				}
-				unused := 0
-				for _, g := range words {
-					if !g.used {
-						unused++
-					}
+				if unused := strings.Count(log.String(), "words that were gathered are not"); unused != tt.unused*i {
+					t.Errorf("%d labels were gathered again, want %d", unused, tt.unused*i)
 				}
-				if i == 1 && unused != tt.unused {
-					t.Errorf("%d labels were gathered again, want %d", unused, tt.unused)
-				}
-				rows, err := x.r.QueryContext(ctx, `SELECT label, body FROM segments JOIN segment_bodies USING(id) ORDER BY id`)
+				rows, err := raw(t, x).QueryContext(ctx, `SELECT label, body FROM segments JOIN segment_bodies USING(id) ORDER BY id`)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -144,33 +140,20 @@ func TestGatherInParts(t *testing.T) {
 	first := []document.Change{put("a", "1"), put("a", "2")}
 	second := []document.Change{put("a", "3"), put("a", "1"), put("b", "1"), {Delete: &document.Ref{Label: "a", Path: "2"}}}
 	var bodies [2]string
-	for i, limit := range []int{gatherLimit, 1} {
+	for i, limit := range []int{0, 1} {
 		dir := t.TempDir()
-		x := openIn(t, dir)
+		x, err := open(t.Context(), Options{Dir: dir}, setup{schema: schema, segments: segments.Options{BuildLimit: limit}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer closeIt(t, x)
-		x.gatherLimit = limit
 		apply(t, x, first...)
 		apply(t, x, second...)
-		if err := x.read(t.Context(), "testing", func(tx *sql.Tx) error {
-			rows, err := segmentRows(t.Context(), tx, nil)
-			for _, r := range rows {
-				if limit == 1 && r.file == "" {
-					t.Errorf("segment %d is not in a file", r.id)
-				}
-				h, err := x.openSegment(t.Context(), tx, r)
-				if err != nil {
-					return err
-				}
-				var body []byte
-				if body, err = x.segmentData(t.Context(), tx, r, &handle{}); err != nil {
-					return err
-				}
-				bodies[i] += fmt.Sprintf("%s %d %x\n", r.label, r.docs-r.removed, body)
-				x.release(h)
+		for _, r := range storedSegments(t, x) {
+			if limit == 1 && r.file == "" {
+				t.Errorf("segment %d is not in a file", r.id)
 			}
-			return err
-		}); err != nil {
-			t.Fatal(err)
+			bodies[i] += fmt.Sprintf("%s %d %x\n", r.label, r.docs-r.removed, r.body)
 		}
 		if n := total(t, x, "many"); n != 3 {
 			t.Errorf("with a limit of %d bytes, %d documents are found, want 3", limit, n)
@@ -187,7 +170,7 @@ func TestGatherInParts(t *testing.T) {
 			t.Errorf("Apply() = %v", err)
 		}
 		if limit == 1 {
-			entries, err := os.ReadDir(filepath.Join(dir, segmentsDir))
+			entries, err := os.ReadDir(filepath.Join(dir, segments.Dir))
 			if err != nil || len(entries) != 3 {
 				t.Errorf("files of segments: %v, %v; want those of two segments and of one that was replaced", entries, err)
 			}

@@ -100,7 +100,7 @@ func (g *gathering) pattern(ctx context.Context, p segment.Pattern) error {
 	if len(g.leaf.patterns) < maxMarked {
 		g.leaf.patterns = append(g.leaf.patterns, p)
 	}
-	p.Segments = g.e.view.segmentsOf(p.Tokens)
+	p.Segments = g.e.view.SegmentsOf(p.Tokens)
 	return g.e.search.Add(ctx, g.leaf.Leaf, p)
 }
 

@@ -171,8 +171,8 @@ func TestWaiting(t *testing.T) {
 
 	// Searches that are not expensive wait for a connection only.
 	var conns []*sql.Conn
-	for range x.r.Stats().MaxOpenConnections {
-		c, err := x.r.Conn(t.Context())
+	for range x.db.Readers() {
+		c, err := x.db.Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

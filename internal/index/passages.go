@@ -9,7 +9,6 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/passage"
-	"knowhow/internal/relevance"
 	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
@@ -41,7 +40,7 @@ func (c *contents) Chunks(ctx context.Context) ([]retrieval.Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.chunks, err = e.chunksByWords(limited, e.m, e.m.leaves, within, passage.MaxChunks, relevance.NearPassages)
+	c.chunks, err = e.chunksByWords(limited, e.m, e.m.leaves, within, passage.MaxChunks, retrieval.NearPassages)
 	if err != nil || e.m.dense == nil {
 		return c.chunks, err
 	}

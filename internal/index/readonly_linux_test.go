@@ -42,13 +42,13 @@ func TestReadOnly(t *testing.T) {
 	x = openIn(t, dir)
 	apply(t, x, document.Change{Put: &document.Document{ID: "new", Label: "docs", Path: "new", Title: "Walrus", Text: "walrus"}})
 	read("open")
-	log, err := os.ReadFile(x.path + "-wal")
+	log, err := os.ReadFile(x.db.Path() + "-wal")
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeIt(t, x)
 	// As after a crash: the log is there, and its index is not.
-	if err := os.WriteFile(x.path+"-wal", log, 0o600); err != nil {
+	if err := os.WriteFile(x.db.Path()+"-wal", log, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	read("without the index of the log")

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	"knowhow/internal/document"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -66,7 +66,7 @@ func largeFolder(t *testing.T) (dir string) {
 // segmentFiles returns the paths of the segments in files.
 func segmentFiles(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, segmentsDir, "*"+segmentSuffix))
+	files, err := filepath.Glob(filepath.Join(dir, segments.Dir, "*.segment"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,6 @@ func TestDamageWhileRunning(t *testing.T) {
 				}
 			}
 			apply(t, x, simple("large7", 3), document.Change{Delete: &document.Ref{Label: "a", Path: "large8"}})
-			x.verify(t.Context())
 			if err := x.Maintain(t.Context(), nil); err != nil {
 				t.Fatalf("Maintain() = %v", err)
 			}
@@ -177,51 +176,26 @@ func TestDamageWhileRunning(t *testing.T) {
 	}
 }
 
-// TestUpgradeIsReported opens a file of an older version. The log says that its
-// words are indexed again, and searches get the progress.
-func TestUpgradeIsReported(t *testing.T) {
+// TestRebuildIsReported opens an index whose segments are of an older version of
+// package analysis. The log says that the words are indexed again.
+func TestRebuildIsReported(t *testing.T) {
+	dir := t.TempDir()
+	x := openIn(t, dir)
+	for i := range 5 {
+		apply(t, x, simple(fmt.Sprint(i), 1))
+	}
+	execute(t, x, `UPDATE segments SET analyzer=0`)
+	closeIt(t, x)
 	var log lockedBuffer
-	x, err := Open(t.Context(), Options{Dir: storedFile(t, 3), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	x, err := Open(t.Context(), Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeIt(t, x)
-	maintain(t, x) // or wait for the one in the background
+	maintain(t, x)
 	for _, want := range []string{"indexed again", "documents are indexed\" documents=5"} {
 		if strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log does not contain %q once:\n%s", want, log.String())
 		}
-	}
-}
-
-// TestRebuildProgress checks that searches get the progress while damaged
-// segments are built again in the background.
-func TestRebuildProgress(t *testing.T) {
-	x := openIn(t, t.TempDir())
-	defer closeIt(t, x)
-	apply(t, x, large(300)...)
-	total(t, x, "happy")
-	x.maintaining <- struct{}{} // stops Maintain
-	flip(t, segmentFiles(t, filepath.Dir(x.path))[0], 8, 2400)
-	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10})
-	if err != nil || !p.Partial {
-		t.Errorf("Search(happy) = %+v, %v, want a partial result", p, err)
-	}
-	for {
-		if _, _, busy := x.Indexing(t.Context(), nil); busy {
-			break
-		}
-		runtime.Gosched()
-	}
-	<-x.maintaining
-	maintain(t, x)
-	if n := total(t, x, "happy"); n != 300 {
-		t.Errorf("Search(happy) = %d, want 300", n)
-	}
-	for {
-		if _, _, busy := x.Indexing(t.Context(), nil); !busy {
-			break
-		}
-		runtime.Gosched()
 	}
 }

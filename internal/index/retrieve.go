@@ -106,7 +106,7 @@ func (e *evaluator) Gather(ctx context.Context, r *retrieval.Request) (*retrieva
 			return nil, err
 		}
 	}
-	c.Partial = e.ended || e.view.incomplete
+	c.Partial = e.ended || e.view.Incomplete
 	return c, nil
 }
 
@@ -520,7 +520,7 @@ func (e *evaluator) Read(ctx context.Context, r *retrieval.Request, list []retri
 		if h := &c.hits[i]; h.ID == "" || !admits(r.Labels, h.Labels[0]) {
 			// The segment has a document that it cannot have. If it is not
 			// damaged, the database was changed by hand.
-			if err := e.view.verify(); err != nil {
+			if err := e.view.Verify(); err != nil {
 				return nil, err
 			}
 			*h = search.Hit{}
@@ -564,7 +564,7 @@ func (e *evaluator) ReadChunks(ctx context.Context, r *retrieval.Request, chunks
 		h, label, err := e.readChunk(ctx, c)
 		if errors.Is(err, errkind.NotFound) || errors.Is(err, sql.ErrNoRows) || err == nil && !admits(r.Labels, label) {
 			// As in Read.
-			if err := e.view.verify(); err != nil {
+			if err := e.view.Verify(); err != nil {
 				return nil, err
 			}
 			continue

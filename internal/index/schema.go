@@ -1,122 +1,124 @@
 package index
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"time"
-
-	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
+	"knowhow/internal/index/queue"
+	"knowhow/internal/index/segments"
 )
 
-// checkHeader returns an error if the file cannot be an SQLite database, before
-// SQLite opens it. If there is no file, it creates an empty one that only its
-// owner can read; SQLite gives the files beside it the same mode.
-func (x *Index) checkHeader() error {
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} { // the files that SQLite opens
-		if err := checkRegular(x.path + suffix); err != nil {
-			return err
-		}
-	}
-	flag := os.O_RDWR | os.O_CREATE
-	if x.access != readWrite {
-		flag = os.O_RDONLY
-	}
-	f, err := os.OpenFile(x.path, flag, 0o600)
-	if err != nil {
-		return errkind.Disk("opening "+x.path, fmt.Errorf("opening the index: %w", err))
-	}
-	defer f.Close()
-	const magic = "SQLite format 3\x00"
-	head := make([]byte, len(magic))
-	n, err := io.ReadFull(f, head)
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil // empty: SQLite creates a database in it
-	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("opening the index: %w", err)
-	case string(head[:n]) != magic:
-		return x.foreign()
-	}
-	return nil
-}
+// schema is the tables of the index. Their versions begin with 7, because programs
+// before the first release had others, and the present ones are those of the last
+// of these programs.
+var schema = database.Schema{Application: 0x4b6e4877 /* KnHw */, First: 7, Create: tables}
 
-// checkRegular returns an error if path exists and is not a regular file.
-// Opening a named pipe, for example, waits for another program.
-func checkRegular(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("opening the index: %w", err)
-	}
-	if info.Mode().IsRegular() {
-		return nil
-	}
-	return fmt.Errorf("%s is %s, where knowhow keeps a file: move it away or choose another data folder: %w", path, fileKind(info.Mode()), errkind.Corrupt)
-}
+// tables creates the tables.
+//
+// A document's number (docs.id) is never used again. docs.updated is when the
+// document was last stored or tagged. docs.source_path is the path by which users
+// know the original of a document that they wrote. The tags of a document are rows
+// of tags of the kind "tag"; its label is a column. All times are milliseconds
+// since 1970 unless the name says otherwise.
+//
+// A text is stored in parts of textPart bytes, because SQLite loads a whole BLOB
+// even if only a part of it is read. texts.size is how many bytes a compressed part
+// has, 0 for a part that is stored as it is; see packText. The rows of texts and
+// chunks are numbered by [rowOf]. sections has a list of [document.Section] as JSON
+// for each document with headings, by its number. twins has the hashes of texts
+// that several documents have, or once had. The triggers add them, so that a search
+// need not read the hashes of all documents.
+//
+// sources.rules is which files of a source are indexed ([document.Rules] as JSON,
+// or ""), sources.left_out what is left out ([LeftOut] as JSON, or "" until it is
+// known).
+//
+// The vectors of chunks have numbers that are never used again; see vectors.go.
+// models.used is when vectors of the model were last written or looked for.
+const tables = `
+CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE docs(
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	doc_id TEXT NOT NULL UNIQUE,
+	label TEXT NOT NULL,
+	path TEXT NOT NULL,
+	from_source INTEGER NOT NULL,
+	source_path TEXT NOT NULL,
+	type TEXT NOT NULL,
+	title TEXT NOT NULL,
+	url TEXT NOT NULL,
+	mimetype TEXT NOT NULL,
+	filetype TEXT NOT NULL,
+	lang TEXT NOT NULL,
+	host TEXT NOT NULL,
+	filename TEXT NOT NULL,
+	modified INTEGER,
+	created INTEGER NOT NULL,
+	updated INTEGER NOT NULL,
+	size INTEGER NOT NULL,
+	stamp_size INTEGER NOT NULL,
+	stamp_sec INTEGER NOT NULL,
+	stamp_nsec INTEGER NOT NULL,
+	hash TEXT NOT NULL,
+	text_size INTEGER NOT NULL,
+	UNIQUE(label, path));
+CREATE INDEX docs_modified ON docs(modified, id);
+CREATE INDEX docs_label ON docs(label, modified, id);
+CREATE INDEX docs_source_path ON docs(source_path);
+CREATE INDEX docs_hash ON docs(hash) WHERE text_size>0;
+CREATE TABLE twins(hash TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TRIGGER docs_twin_new AFTER INSERT ON docs
+	WHEN new.text_size>0 AND EXISTS(SELECT 1 FROM docs WHERE hash=new.hash AND text_size>0 AND id<>new.id)
+	BEGIN INSERT INTO twins VALUES(new.hash) ON CONFLICT DO NOTHING; END;
+CREATE TRIGGER docs_twin_changed AFTER UPDATE OF hash ON docs
+	WHEN new.text_size>0 AND EXISTS(SELECT 1 FROM docs WHERE hash=new.hash AND text_size>0 AND id<>new.id)
+	BEGIN INSERT INTO twins VALUES(new.hash) ON CONFLICT DO NOTHING; END;
+CREATE TABLE tags(id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE(kind, name));
+CREATE TABLE doc_tags(
+	doc INTEGER NOT NULL REFERENCES docs(id) ON DELETE CASCADE,
+	tag INTEGER NOT NULL REFERENCES tags(id),
+	PRIMARY KEY(doc, tag)) WITHOUT ROWID;
+CREATE INDEX doc_tags_tag ON doc_tags(tag, doc);
+CREATE TABLE texts(id INTEGER PRIMARY KEY, size INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE sections(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE pages(doc INTEGER NOT NULL, off INTEGER NOT NULL, label TEXT NOT NULL, PRIMARY KEY(doc, off)) WITHOUT ROWID;
+CREATE TABLE chunks(id INTEGER PRIMARY KEY, off INTEGER NOT NULL, len INTEGER NOT NULL, heading TEXT NOT NULL);
+CREATE TABLE models(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, used INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE vectors(
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	chunk INTEGER NOT NULL REFERENCES chunks(id) ON DELETE CASCADE,
+	model INTEGER NOT NULL REFERENCES models(id),
+	label TEXT NOT NULL,
+	vector BLOB NOT NULL,
+	UNIQUE(chunk, model));
+CREATE INDEX vectors_label ON vectors(label, model, id);
+CREATE TABLE queries(word TEXT NOT NULL, label TEXT NOT NULL, n INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(word, label)) WITHOUT ROWID;
+CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE sources(
+	label TEXT PRIMARY KEY,
+	path TEXT NOT NULL UNIQUE,
+	description TEXT NOT NULL,
+	rules TEXT NOT NULL,
+	left_out TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
+` + segments.Tables + queue.Tables
 
-// checkFolder returns an error if path exists and is not a folder.
-func checkFolder(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		if info, lerr := os.Lstat(path); lerr == nil { // a link to nothing, or to itself
-			return fmt.Errorf("%s is %s, where knowhow keeps a folder: move it away or choose another data folder: %w", path, fileKind(info.Mode()), errkind.Corrupt)
-		}
-		return nil // it is created when it is needed
-	}
-	if info.IsDir() {
-		return nil
-	}
-	return fmt.Errorf("%s is %s, where knowhow keeps a folder: move it away or choose another data folder: %w", path, fileKind(info.Mode()), errkind.Corrupt)
-}
+// The keys of table kv.
+const (
+	keyProgress   = "progress:" // followed by a label; see SetProgress
+	keyVectorTime = "vectors"   // when all chunks will have vectors, and when that was estimated
+)
 
-// fileKind returns a name for the kind of a file.
-func fileKind(mode fs.FileMode) string {
-	switch {
-	case mode.IsRegular():
-		return "a file"
-	case mode.IsDir():
-		return "a folder"
-	case mode&fs.ModeSymlink != 0:
-		return "a link"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	}
-	return "a device"
-}
+// A row number in chunks and texts is a document number and, in the lowest
+// chunkBits bits, the number of a part of the document. So the document number
+// is known without a join.
+const (
+	chunkBits = 20
+	maxParts  = 1 << chunkBits
+)
 
-// foreign returns the error for a file that is not an index.
-func (x *Index) foreign() error {
-	return fmt.Errorf("%s is not an index of knowhow and was left as it is: choose another data folder: %w", x.path, errkind.Corrupt)
-}
+// rowOf returns the row number of part n of a document in chunks and texts.
+func rowOf(doc int64, n int) int64 { return doc<<chunkBits | int64(n) }
 
-// useWAL switches the file to a write-ahead log, which is a lasting setting.
-func (x *Index) useWAL(ctx context.Context) error {
-	var mode string
-	return x.w.QueryRowContext(ctx, `PRAGMA journal_mode=wal`).Scan(&mode)
-}
-
-// unlocked calls f again while another process has locked the file, for busyWait
-// at most.
-func (x *Index) unlocked(ctx context.Context, f func() error) error {
-	retry := time.NewTicker(busyStep)
-	defer retry.Stop()
-	for begin := time.Now(); time.Since(begin) < busyWait; {
-		if err := f(); !busy(err) {
-			return err
-		}
-		select {
-		case <-retry.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return fmt.Errorf("opening %s: another process is using it, try again: %w", x.path, errkind.Busy)
-}
+// Sizes of stored values.
+const (
+	textPart  = 32 << 10 // bytes of a text in one row of texts, before they are compressed
+	titleSize = 1 << 10  // bytes of a title that are embedded
+)

@@ -32,7 +32,7 @@ func (x *Index) searching(ctx context.Context, text string, labels []string, f f
 			return cmp.Or(ctx.Err(), errWaited)
 		}
 	}
-	conn, err := x.r.Conn(waiting)
+	conn, err := x.db.Conn(waiting)
 	if err != nil {
 		if waiting.Err() != nil {
 			err = errWaited
@@ -40,8 +40,8 @@ func (x *Index) searching(ctx context.Context, text string, labels []string, f f
 		return cmp.Or(ctx.Err(), err)
 	}
 	defer conn.Close()
-	return x.mend(ctx, func() error {
-		return x.transact(ctx, conn, "searching", func(tx *sql.Tx) error {
+	return x.segments.Retry(ctx, func() error {
+		return x.db.ReadIn(ctx, conn, "searching", func(tx *sql.Tx) error {
 			return x.evaluate(ctx, x.prepared(tx), labels, func(e *evaluator) error {
 				e.until = until
 				return f(e)
@@ -162,9 +162,9 @@ func (e *evaluator) sorted(ctx context.Context, m *matched, keys []search.SortKe
 	}
 	by = append(by, last)
 	rows := make([][]int64, len(m.docs))
-	for i, h := range e.view.handles {
+	for i, g := range e.view.Segments {
 		var err error
-		if rows[i], err = h.rowsOf(); err != nil {
+		if rows[i], err = g.Numbers(); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // putSections stores the sections of a document, which has none so far.
-func (p *poster) putSections(ctx context.Context, id int64, sections []document.Section) error {
+func (w *writer) putSections(ctx context.Context, id int64, sections []document.Section) error {
 	if len(sections) == 0 {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (p *poster) putSections(ctx context.Context, id int64, sections []document.
 	if err != nil {
 		return fmt.Errorf("storing the sections of a document: %w", err)
 	}
-	_, err = p.hot.ExecContext(ctx, `INSERT INTO sections(id, body) VALUES(?, ?)`, id, body)
+	_, err = w.tx.ExecContext(ctx, `INSERT INTO sections(id, body) VALUES(?, ?)`, id, body)
 	return err
 }
 

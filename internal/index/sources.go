@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/search"
 )
 
@@ -41,7 +42,7 @@ func (x *Index) Generation(ctx context.Context) (string, error) {
 	var generation string
 	err := x.read(ctx, "reading the generation", func(tx *sql.Tx) error {
 		var err error
-		generation, err = kvValue(ctx, tx, keyGeneration)
+		generation, err = segments.Generation(ctx, tx)
 		return err
 	})
 	return generation, err
@@ -198,27 +199,27 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	known := false
 	for {
 		more := false
-		err := x.change(ctx, "removing a source", nil, func(p *poster) error {
-			paths, err := somePaths(ctx, p.hot, label)
+		err := x.change(ctx, "removing a source", nil, func(w *writer) error {
+			paths, err := somePaths(ctx, w.tx, label)
 			if err != nil {
 				return err
 			}
 			for _, path := range paths {
-				if err := p.remove(ctx, document.Ref{Label: label, Path: path}); err != nil {
+				if err := w.remove(ctx, document.Ref{Label: label, Path: path}); err != nil {
 					return err
 				}
 			}
 			if more = len(paths) > 0; more {
 				return nil
 			}
-			r, err := p.hot.ExecContext(ctx, `DELETE FROM sources WHERE label=?`, label)
+			r, err := w.tx.ExecContext(ctx, `DELETE FROM sources WHERE label=?`, label)
 			if err != nil {
 				return err
 			}
-			if _, err := p.hot.ExecContext(ctx, `DELETE FROM queries WHERE label=?`, label); err != nil {
+			if _, err := w.tx.ExecContext(ctx, `DELETE FROM queries WHERE label=?`, label); err != nil {
 				return err
 			}
-			if _, err := p.hot.ExecContext(ctx, `DELETE FROM kv WHERE key=?`, keyProgress+label); err != nil {
+			if _, err := w.tx.ExecContext(ctx, `DELETE FROM kv WHERE key=?`, keyProgress+label); err != nil {
 				return err
 			}
 			if n, err := r.RowsAffected(); err != nil || n > 0 || known {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/search"
 )
 
@@ -107,7 +108,7 @@ func (x *Index) SetProgress(ctx context.Context, progress ...Progress) error {
 	for _, p := range progress {
 		running, stopped = running || p.Total > 0 && p.Stopped == "", stopped || p.Stopped != ""
 	}
-	reserve := filepath.Join(filepath.Dir(x.path), reserveName)
+	reserve := filepath.Join(x.dir, reserveName)
 	if running {
 		keepReserve(reserve)
 	}
@@ -175,14 +176,11 @@ func readProgress(ctx context.Context, tx *sql.Tx, labels []string, f func(p Pro
 			return nil
 		}
 		var at int64
-		// Earlier programs wrote three fields.
 		fields := strings.SplitN(value, " ", 6)
-		if n, _ := fmt.Sscan(strings.Join(fields[:min(len(fields), 4)], " "), &p.Done, &p.Total, &at, &p.Unchanged); n < 3 {
+		if n, _ := fmt.Sscan(value, &p.Done, &p.Total, &at, &p.Unchanged); n < 4 || len(fields) < 6 {
 			return nil
 		}
-		if len(fields) == 6 {
-			p.Stopped, p.Message = search.Stop(fields[4]), fields[5]
-		}
+		p.Stopped, p.Message = search.Stop(fields[4]), fields[5]
 		age := time.Since(time.UnixMilli(at))
 		f(p, age <= progressStale && age >= -progressStale)
 		return nil
@@ -300,7 +298,7 @@ func (x *Index) Health(ctx context.Context) (search.Health, error) {
 	if ctx.Err() != nil {
 		return search.Health{}, ctx.Err()
 	}
-	if err != nil || x.damaged.Load() {
+	if err != nil || x.db.Damaged() {
 		x.log.Error("the index is not healthy", "error", err)
 		return search.Health{Status: "red"}, nil
 	}
@@ -340,7 +338,7 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 		if s.VectorTime, err = vectorTime(ctx, tx); err != nil {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(iif(file<>'', size, 0)), 0) FROM segments`).Scan(&s.Segments, &s.FileBytes); err != nil {
+		if s.Segments, s.FileBytes, err = segments.Stats(ctx, tx); err != nil {
 			return err
 		}
 		return collect(ctx, tx, func(rows *sql.Rows) error {
@@ -364,10 +362,6 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	for _, suffix := range []string{"", "-wal"} {
-		if info, err := os.Stat(x.path + suffix); err == nil {
-			s.FileBytes += info.Size()
-		}
-	}
+	s.FileBytes += x.db.Size()
 	return s, nil
 }

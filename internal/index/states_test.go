@@ -2,8 +2,6 @@ package index
 
 import (
 	"cmp"
-	"database/sql"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -62,58 +60,6 @@ func dated(path string, day int) document.Change {
 	return c
 }
 
-// TestVerifiedBeforeSearch checks how many bytes of segments are verified before a
-// search, and that the others are verified after it.
-func TestVerifiedBeforeSearch(t *testing.T) {
-	dir := t.TempDir()
-	x, err := Open(t.Context(), Options{Dir: dir})
-	if err != nil {
-		t.Fatalf("Open() = %v", err)
-	}
-	for i := range 3 {
-		apply(t, x, simple(fmt.Sprint(i), 1))
-	}
-	var all, last, least int
-	err = x.read(t.Context(), "", func(tx *sql.Tx) error {
-		return tx.QueryRow(`SELECT sum(size), max(size) FILTER (WHERE id=(SELECT max(id) FROM segments)), min(size) FROM segments`).Scan(&all, &last, &least)
-	})
-	closeIt(t, x)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ bytes, unverified int }{{all, 0}, {all - last, 1}, {least - 1, 3}} {
-		x := openStopped(t, dir) // the work in the background would verify the segments, too
-		x.verifiedSize = c.bytes
-		count := func() (unverified int) {
-			err := x.read(t.Context(), "", func(tx *sql.Tx) error {
-				v, err := x.view(t.Context(), tx, nil)
-				if err != nil {
-					return err
-				}
-				defer x.closeView(v)
-				for _, h := range v.handles {
-					if h.unverified {
-						unverified++
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return unverified
-		}
-		if n := count(); n != c.unverified {
-			t.Errorf("with %d of %d bytes to verify, %d segments are not verified, want %d", c.bytes, all, n, c.unverified)
-		}
-		x.verify(t.Context())
-		if n := count(); n != 0 {
-			t.Errorf("%d segments are not verified in the background", n)
-		}
-		closeIt(t, x)
-	}
-}
-
 func TestBest(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, size := range []int{0, 1, 2, 3, 10, 1000} {
@@ -138,8 +84,8 @@ func TestOutdatedIsPartial(t *testing.T) {
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)
 	apply(t, x, simple("a.txt", 1))
-	err := x.change(t.Context(), "", nil, func(p *poster) error {
-		_, err := p.hot.ExecContext(t.Context(), `UPDATE segments SET format=format+1`)
+	err := x.change(t.Context(), "", nil, func(w *writer) error {
+		_, err := w.tx.ExecContext(t.Context(), `UPDATE segments SET format=format+1`)
 		return err
 	})
 	if err != nil {

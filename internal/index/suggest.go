@@ -89,7 +89,7 @@ func (e *evaluator) labelsOf(docs segment.Docs) []string {
 	var labels []string
 	for i, b := range docs {
 		if b.Next(0) >= 0 {
-			labels = append(labels, e.view.handles[i].row.label)
+			labels = append(labels, e.view.Segments[i].Label)
 		}
 	}
 	slices.Sort(labels)

@@ -111,7 +111,7 @@ func TestMoved(t *testing.T) {
 		Label       string
 	}
 	read := func() (r row) {
-		if err := x.w.QueryRow(`SELECT id, created, label FROM docs WHERE doc_id='id-kept'`).Scan(&r.ID, &r.Created, &r.Label); err != nil {
+		if err := scanRow(t, x, `SELECT id, created, label FROM docs WHERE doc_id='id-kept'`, &r.ID, &r.Created, &r.Label); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -159,7 +159,7 @@ func TestUserColumns(t *testing.T) {
 		apply(t, x, c)
 		var got row
 		var created, updated, modified int64
-		err := x.w.QueryRow(`SELECT type, source_path, created, updated, coalesce(modified, 0) FROM docs WHERE doc_id='id-1'`).
+		err := raw(t, x).QueryRow(`SELECT type, source_path, created, updated, coalesce(modified, 0) FROM docs WHERE doc_id='id-1'`).
 			Scan(&got.Type, &got.SourcePath, &created, &updated, &modified)
 		if err != nil || got != want || created == 0 || updated < created || modified != 0 {
 			t.Errorf("stored %+v, created %d, updated %d, modified %d, %v, want %+v and times", got, created, updated, modified, err, want)
@@ -177,9 +177,16 @@ func TestNumbers(t *testing.T) {
 	x = openIn(t, dir)
 	apply(t, x, simple("3", 1), simple("1", 2))
 	apply(t, x, simple("2", 1))
-	closeIt(t, x)
-	_, got := numberedDocuments(t, dir)
-	if len(got) != 3 || got[0] != (numbered{1, "id-1", "a", "1"}) || got[1] != (numbered{3, "id-3", "a", "3"}) || got[2].Number <= 3 {
+	defer closeIt(t, x)
+	got := map[string]int64{}
+	for _, id := range []string{"id-1", "id-2", "id-3"} {
+		r, err := x.RecordOf(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[id] = r.Number
+	}
+	if got["id-1"] != 1 || got["id-3"] != 3 || got["id-2"] <= 3 {
 		t.Errorf("documents %v, want 1 and 3 as they were and the new one above", got)
 	}
 }
@@ -192,14 +199,12 @@ func TestVectors(t *testing.T) {
 	apply(t, x, simple("1", 3), simple("2", 2))
 	for _, s := range []string{`INSERT INTO models(name) VALUES('small'), ('large')`,
 		`INSERT INTO vectors(chunk, model, label, vector) SELECT c.id, m.id, 'a', x'00ff' FROM chunks c, models m`} {
-		if _, err := x.w.Exec(s); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, x, s)
 	}
 	count := func(want int) {
 		t.Helper()
 		var n int
-		if err := x.w.QueryRow(`SELECT count(*) FROM vectors`).Scan(&n); err != nil || n != want {
+		if err := scanRow(t, x, `SELECT count(*) FROM vectors`, &n); err != nil || n != want {
 			t.Errorf("%d vectors, %v, want %d", n, err, want)
 		}
 	}

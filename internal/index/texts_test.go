@@ -26,7 +26,7 @@ func TestTextParts(t *testing.T) {
 		apply(t, x, document.Change{Put: &document.Document{ID: id, Label: "a", Path: id, Title: id, Text: text}})
 	}
 	var packed, whole int
-	if err := x.r.QueryRow(`SELECT sum(size>0), sum(size=0) FROM texts`).Scan(&packed, &whole); err != nil || packed == 0 || whole < 2 {
+	if err := scanRow(t, x, `SELECT sum(size>0), sum(size=0) FROM texts`, &packed, &whole); err != nil || packed == 0 || whole < 2 {
 		t.Errorf("%d parts are compressed and %d are not, %v; want some of both", packed, whole, err)
 	}
 	for id, text := range texts {
@@ -51,9 +51,7 @@ func TestTextParts(t *testing.T) {
 	}
 	for _, damage := range []string{`size=size+1`, `size=1000000000`, `body=substr(body, 2)`, `body=x'ffffffff7f00'`, `body=x''`, `body=zeroblob(length(body))`,
 		`body=body||x'00'`, `body=substr(body, 1, 2)||x'ffff'||substr(body, 5)`} {
-		if _, err := x.w.Exec(`UPDATE texts SET ` + damage + ` WHERE size>0`); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, x, `UPDATE texts SET `+damage+` WHERE size>0`)
 		for _, n := range []int{10, 3 * textPart} {
 			if _, err := x.ReadText(t.Context(), "long", nil, 0, n); !errors.Is(err, errkind.Corrupt) {
 				t.Errorf("%s: ReadText() of %d bytes = %v, want an error of kind Corrupt", damage, n, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"knowhow/internal/document"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
@@ -22,40 +23,30 @@ type twins struct {
 
 // twins returns the documents with equal texts. They are read once for a view.
 func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) {
-	v := e.view
-	v.mu.Lock()
-	t := v.twins
-	v.mu.Unlock()
-	if t != nil {
-		return t, nil
-	}
-	t = &twins{group: map[int64]int{}, order: map[int64]int{}}
-	where, args := conditions{labels: labels}.where()
-	where += ` AND d.text_size>0`
-	numbers := map[string]int{}
-	var rows []int64
-	err := collect(ctx, e.tx, func(r *sql.Rows) error {
-		var id int64
-		var hash string
-		err := r.Scan(&id, &hash)
-		if _, ok := numbers[hash]; !ok {
-			numbers[hash] = len(numbers)
+	return segments.Remember(&e.view.Memo, "twins", func() (*twins, error) {
+		t := &twins{group: map[int64]int{}, order: map[int64]int{}}
+		where, args := conditions{labels: labels}.where()
+		where += ` AND d.text_size>0`
+		numbers := map[string]int{}
+		var rows []int64
+		err := collect(ctx, e.tx, func(r *sql.Rows) error {
+			var id int64
+			var hash string
+			err := r.Scan(&id, &hash)
+			if _, ok := numbers[hash]; !ok {
+				numbers[hash] = len(numbers)
+			}
+			t.group[id], t.order[id] = numbers[hash], len(rows)
+			rows = append(rows, id)
+			return err
+		}, `SELECT d.id, d.hash FROM twins t CROSS JOIN docs d ON d.hash=t.hash WHERE `+where+` ORDER BY d.path, d.label`, args...)
+		if err != nil {
+			return nil, err
 		}
-		t.group[id], t.order[id] = numbers[hash], len(rows)
-		rows = append(rows, id)
-		return err
-	}, `SELECT d.id, d.hash FROM twins t CROSS JOIN docs d ON d.hash=t.hash WHERE `+where+` ORDER BY d.path, d.label`, args...)
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(rows)
-	if t.docs, err = v.Rows(rows); err != nil {
-		return nil, err
-	}
-	v.mu.Lock()
-	v.twins = t
-	v.mu.Unlock()
-	return t, nil
+		slices.Sort(rows)
+		t.docs, err = e.view.Rows(rows)
+		return t, err
+	})
 }
 
 // collapse keeps, of the documents that match and have the same text, one: one

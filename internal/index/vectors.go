@@ -16,6 +16,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/embed"
+	"knowhow/internal/index/segments"
 	"knowhow/internal/search"
 	"knowhow/internal/vector"
 )
@@ -371,7 +372,7 @@ func (x *Index) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 		var generation string
 		err := x.read(ctx, "looking for chunks without vectors", func(tx *sql.Tx) error {
 			var err error
-			if generation, err = kvValue(ctx, tx, keyGeneration); err != nil {
+			if generation, err = segments.Generation(ctx, tx); err != nil {
 				return err
 			}
 			if p.key != string(key) || p.done && p.generation != generation {
@@ -495,8 +496,8 @@ type keptVector struct {
 
 // keepVectors returns the vectors of a stored document, if d has the same title
 // and text.
-func (p *poster) keepVectors(ctx context.Context, doc int64, d *document.Document) (kept []keptVector, err error) {
-	err = collect(ctx, p.hot, func(rows *sql.Rows) error {
+func (w *writer) keepVectors(ctx context.Context, doc int64, d *document.Document) (kept []keptVector, err error) {
+	err = collect(ctx, w.tx, func(rows *sql.Rows) error {
 		var v keptVector
 		err := rows.Scan(&v.row, &v.model, &v.vector, &v.chunk.Offset, &v.chunk.Length, &v.chunk.Heading)
 		kept = append(kept, v)
@@ -580,4 +581,13 @@ func (x *Index) Vectors(ctx context.Context, labels []string) (search.VectorStat
 	var err error
 	s.Embedded, s.Chunks, err = x.Embedded(ctx, e, labels)
 	return s, err
+}
+
+// signal sends to a channel that has a place for one signal, unless there is one
+// already.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

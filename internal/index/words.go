@@ -104,7 +104,7 @@ func (x *Index) flushSearches(ctx context.Context) error {
 	if len(pending) == 0 {
 		return nil
 	}
-	return x.write(ctx, "recording searches", func(tx *sql.Tx) error {
+	return x.db.WritePrepared(ctx, "recording searches", func(tx *preparedTx) error {
 		for key, n := range pending {
 			word, label := key[0], key[1]
 			if ok, err := x.hasWord(ctx, tx, word, label); err != nil {
@@ -125,12 +125,12 @@ func (x *Index) flushSearches(ctx context.Context) error {
 }
 
 // hasWord reports whether a document with a label ("": any) has a word.
-func (x *Index) hasWord(ctx context.Context, tx *sql.Tx, word, label string) (ok bool, err error) {
+func (x *Index) hasWord(ctx context.Context, tx *preparedTx, word, label string) (ok bool, err error) {
 	var labels []string
 	if label != "" {
 		labels = []string{label}
 	}
-	err = x.evaluate(ctx, &preparedTx{tx: tx}, labels, func(e *evaluator) error {
+	err = x.evaluate(ctx, tx, labels, func(e *evaluator) error {
 		docs, err := e.view.WordDocs(word, false)
 		ok = docs.Count() > 0
 		return err

@@ -113,7 +113,7 @@ func serve(o invoke.Options, r *http.Request) *httptest.ResponseRecorder {
 	return record(guarded(o), r)
 }
 
-// An errorBody is what every failure is answered with.
+// An errorBody is the body of the answer to a failure.
 type errorBody struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`

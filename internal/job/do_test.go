@@ -239,7 +239,7 @@ func TestJoinedJobIsCancelled(t *testing.T) {
 	})
 }
 
-// A note is what one call of Notify said, and when.
+// A note is one call of Notify, with its time.
 type note struct {
 	At       time.Duration
 	State    State

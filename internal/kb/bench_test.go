@@ -29,7 +29,7 @@ func BenchmarkAddNote(b *testing.B) {
 	}
 	callers.Wait()
 	for {
-		counts, err := x.CountJobs(b.Context())
+		counts, err := x.Queue().Count(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

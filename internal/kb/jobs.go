@@ -19,6 +19,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/index/queue"
 	"knowhow/internal/ingest"
 )
 
@@ -159,7 +160,7 @@ func (b *Local) unstage(key string) {
 // sweep removes files without a job from the staging folder, and old jobs. A file
 // whose process has not ended is locked.
 func (b *Local) sweep(ctx context.Context) error {
-	if err := b.o.Index.ForgetJobs(ctx, time.Now().Add(-keepJobs)); err != nil {
+	if err := b.o.Index.Queue().Forget(ctx, time.Now().Add(-keepJobs)); err != nil {
 		return err
 	}
 	files, err := os.ReadDir(b.staging())
@@ -191,7 +192,7 @@ func (b *Local) sweep(ctx context.Context) error {
 		ended = append(ended, entry.Name())
 	}
 	// A file that was locked before has its job now, or never gets one.
-	payloads, err := b.o.Index.JobPayloads(ctx, TypeFile)
+	payloads, err := b.o.Index.Queue().Payloads(ctx, TypeFile)
 	if err != nil {
 		return err
 	}
@@ -254,7 +255,7 @@ func (b *Local) work(ctx context.Context, kind string) {
 	}
 	for {
 		for ctx.Err() == nil {
-			jobs, err := b.o.Index.ClaimJobs(ctx, kind, b.owner, claimTime, limit)
+			jobs, err := b.o.Index.Queue().Claim(ctx, kind, b.owner, claimTime, limit)
 			if err == nil {
 				err = b.doAll(ctx, jobs)
 			}
@@ -281,7 +282,7 @@ func (b *Local) work(ctx context.Context, kind string) {
 
 // doAll works on jobs that this base has claimed. It returns an error if some
 // have to be tried again.
-func (b *Local) doAll(ctx context.Context, jobs []index.Job) error {
+func (b *Local) doAll(ctx context.Context, jobs []queue.Job) error {
 	if len(jobs) > 1 && b.addNotes(ctx, jobs) == nil {
 		return nil
 	}
@@ -294,13 +295,13 @@ func (b *Local) doAll(ctx context.Context, jobs []index.Job) error {
 }
 
 // release ends the claims on jobs. They have to be tried again.
-func (b *Local) release(ctx context.Context, jobs []index.Job) error {
+func (b *Local) release(ctx context.Context, jobs []queue.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	return b.o.Index.ReleaseJobs(ctx, b.owner, idsOf(jobs)...)
+	return b.o.Index.Queue().Release(ctx, b.owner, idsOf(jobs)...)
 }
 
-func idsOf(jobs []index.Job) (ids []int64) {
+func idsOf(jobs []queue.Job) (ids []int64) {
 	for _, j := range jobs {
 		ids = append(ids, j.ID)
 	}
@@ -309,23 +310,23 @@ func idsOf(jobs []index.Job) (ids []int64) {
 
 // do works on a job that this base has claimed. It returns an error if the job
 // has to be tried again.
-func (b *Local) do(ctx context.Context, job *index.Job) error {
+func (b *Local) do(ctx context.Context, job *queue.Job) error {
 	var t task
 	if err := json.Unmarshal(job.Payload, &t); err != nil {
-		return b.o.Index.FailJob(ctx, job.ID, b.owner, "the job cannot be read: add the document again")
+		return b.o.Index.Queue().Fail(ctx, job.ID, b.owner, "the job cannot be read: add the document again")
 	}
 	if job.Attempts > maxAttempts {
 		failure := "the program ended %d times while it was adding this note: it was left out; add it again"
 		if job.Kind == TypeFile {
 			failure = "the program ended %d times while it was reading this file: it was left out; save the file in another format and add it again"
 		}
-		err := b.o.Index.FailJob(ctx, job.ID, b.owner, fmt.Sprintf(failure, maxAttempts))
+		err := b.o.Index.Queue().Fail(ctx, job.ID, b.owner, fmt.Sprintf(failure, maxAttempts))
 		if err == nil && job.Kind == TypeFile {
 			b.unstage(t.Key)
 		}
 		return err
 	}
-	err := b.claimed(ctx, []index.Job{*job}, func(ctx context.Context) error {
+	err := b.claimed(ctx, []queue.Job{*job}, func(ctx context.Context) error {
 		if job.Kind == TypeNote {
 			return b.addNote(ctx, job, t)
 		}
@@ -333,14 +334,14 @@ func (b *Local) do(ctx context.Context, job *index.Job) error {
 	})
 	switch {
 	case err == nil:
-	case errors.Is(err, index.ErrLost):
+	case errors.Is(err, queue.ErrLost):
 		return nil // another process works on it
 	case ctx.Err() != nil || errkind.Retryable(err) || errors.Is(err, errkind.Denied) || errkind.ReasonOf(err) != "":
 		// What is wrong with the store is not wrong with the job: it waits until
 		// the operator corrects that.
 		return err
 	default:
-		if err := b.o.Index.FailJob(ctx, job.ID, b.owner, b.reason(job, err)); err != nil {
+		if err := b.o.Index.Queue().Fail(ctx, job.ID, b.owner, b.reason(job, err)); err != nil {
 			return err // if it is ErrLost, the other process reports the same
 		}
 	}
@@ -351,7 +352,7 @@ func (b *Local) do(ctx context.Context, job *index.Job) error {
 }
 
 // reason returns the message for a job that failed.
-func (b *Local) reason(job *index.Job, err error) string {
+func (b *Local) reason(job *queue.Job, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "extracting or indexing the text took too long: split the file, or save it in another format"
 	}
@@ -369,8 +370,8 @@ func (b *Local) reason(job *index.Job, err error) string {
 }
 
 // claimed calls f and renews the claims on jobs meanwhile. If one is lost, the
-// context of f ends and the error is [index.ErrLost].
-func (b *Local) claimed(ctx context.Context, jobs []index.Job, f func(context.Context) error) error {
+// context of f ends and the error is [queue.ErrLost].
+func (b *Local) claimed(ctx context.Context, jobs []queue.Job, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ids := idsOf(jobs)
 	var renewing sync.WaitGroup
@@ -383,17 +384,17 @@ func (b *Local) claimed(ctx context.Context, jobs []index.Job, f func(context.Co
 				return
 			case <-tick.C:
 			}
-			if err := b.o.Index.RenewJobs(ctx, b.owner, claimTime, ids...); errors.Is(err, index.ErrLost) {
+			if err := b.o.Index.Queue().Renew(ctx, b.owner, claimTime, ids...); errors.Is(err, queue.ErrLost) {
 				cancel(err)
 			}
 		}
 	})
 	err := f(ctx)
-	lost := errors.Is(context.Cause(ctx), index.ErrLost)
+	lost := errors.Is(context.Cause(ctx), queue.ErrLost)
 	cancel(nil)
 	renewing.Wait()
 	if err != nil && lost {
-		return index.ErrLost
+		return queue.ErrLost
 	}
 	return err
 }
@@ -406,7 +407,7 @@ func (b *Local) noteOf(ctx context.Context, t task) (*document.Document, error) 
 }
 
 // addNote stores the note of a job.
-func (b *Local) addNote(ctx context.Context, job *index.Job, t task) error {
+func (b *Local) addNote(ctx context.Context, job *queue.Job, t task) error {
 	d, err := b.noteOf(ctx, t)
 	if err != nil {
 		return err
@@ -428,7 +429,7 @@ func (b *Local) addNote(ctx context.Context, job *index.Job, t task) error {
 
 // addNotes stores the notes of jobs in one transaction. If it fails, nothing has
 // changed.
-func (b *Local) addNotes(ctx context.Context, jobs []index.Job) error {
+func (b *Local) addNotes(ctx context.Context, jobs []queue.Job) error {
 	return b.claimed(ctx, jobs, func(ctx context.Context) error {
 		finished := make([]index.FinishedJob, len(jobs))
 		for i, j := range jobs {
@@ -448,7 +449,7 @@ func (b *Local) addNotes(ctx context.Context, jobs []index.Job) error {
 
 // addFile stores the file of a job, in place of the document with the same source
 // path.
-func (b *Local) addFile(ctx context.Context, job *index.Job, t task) error {
+func (b *Local) addFile(ctx context.Context, job *queue.Job, t task) error {
 	data, err := os.ReadFile(filepath.Join(b.staging(), t.Key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the bytes of the file are no longer there: add the file again: %w", errkind.NotFound)

@@ -161,7 +161,7 @@ func TestCrashingFile(t *testing.T) {
 	bad := enqueueFile(t, x, dir, "bad.pdf", "x")
 	good := enqueueFile(t, x, dir, "good.txt", "fine")
 	for i := range 3 { // processes that end without a word
-		j, err := x.ClaimJobs(t.Context(), kb.TypeFile, fmt.Sprint("process ", i), time.Nanosecond, 1)
+		j, err := x.Queue().Claim(t.Context(), kb.TypeFile, fmt.Sprint("process ", i), time.Nanosecond, 1)
 		if err != nil || len(j) != 1 || j[0].ID != bad {
 			t.Fatalf("ClaimJobs() = %+v, %v", j, err)
 		}
@@ -234,7 +234,7 @@ func TestNotesTogether(t *testing.T) {
 // pathOf returns the path of the note of a job.
 func pathOf(t *testing.T, x *index.Index, job int64) string {
 	t.Helper()
-	claimed, err := x.ClaimJobs(t.Context(), kb.TypeNote, "test", time.Minute, 100)
+	claimed, err := x.Queue().Claim(t.Context(), kb.TypeNote, "test", time.Minute, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func pathOf(t *testing.T, x *index.Index, job int64) string {
 			path = ".notes/" + payload.Key + ".md"
 		}
 	}
-	if err := x.ReleaseJobs(t.Context(), "test", ids...); err != nil {
+	if err := x.Queue().Release(t.Context(), "test", ids...); err != nil {
 		t.Fatal(err)
 	}
 	return path

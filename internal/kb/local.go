@@ -20,6 +20,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/index/queue"
 	"knowhow/internal/ingest"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
@@ -308,7 +309,7 @@ func (b *Local) enqueue(ctx context.Context, kind, filename string, t task) (int
 	if err != nil {
 		return 0, fmt.Errorf("adding a job: %w", err)
 	}
-	id, err := b.o.Index.Enqueue(ctx, kind, filename, payload)
+	id, err := b.o.Index.Queue().Add(ctx, kind, filename, payload)
 	if err == nil {
 		select {
 		case b.wake[kind] <- struct{}{}:
@@ -323,7 +324,7 @@ func (b *Local) Jobs(ctx context.Context, f JobFilter) ([]Job, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	stored, err := b.o.Index.Jobs(ctx, f.Status, f.Limit)
+	stored, err := b.o.Index.Queue().Jobs(ctx, f.Status, f.Limit)
 	jobs := []Job{}
 	for _, j := range stored {
 		jobs = append(jobs, *jobOf(&j))
@@ -333,14 +334,14 @@ func (b *Local) Jobs(ctx context.Context, f JobFilter) ([]Job, error) {
 
 // Job implements [Base].
 func (b *Local) Job(ctx context.Context, id int64) (*Job, error) {
-	j, err := b.o.Index.Job(ctx, id)
+	j, err := b.o.Index.Queue().Job(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	return jobOf(j), nil
 }
 
-func jobOf(j *index.Job) *Job {
+func jobOf(j *queue.Job) *Job {
 	out := &Job{ID: j.ID, Status: j.State, Type: j.Kind, Filename: j.Filename, Error: j.Error, CreatedAt: Time{Time: j.Created}, UpdatedAt: Time{Time: j.Updated}}
 	if j.Document > 0 {
 		out.DocumentID = &j.Document
@@ -441,7 +442,7 @@ var errKeep = fmt.Errorf("%w", errkind.Conflict)
 // read them.
 func retryConflicts(f func() error) error {
 	for range 10 {
-		if err := f(); !errors.Is(err, errkind.Conflict) || errors.Is(err, errKeep) || errors.Is(err, index.ErrLost) {
+		if err := f(); !errors.Is(err, errkind.Conflict) || errors.Is(err, errKeep) || errors.Is(err, queue.ErrLost) {
 			return err
 		}
 	}
@@ -554,7 +555,7 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := b.o.Index.CountJobs(ctx)
+	jobs, err := b.o.Index.Queue().Count(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -572,7 +573,7 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 	s := &Status{
 		Version: b.o.Version, Model: model, Device: map[string]any{"type": "cpu", "threads": runtime.GOMAXPROCS(0)},
 		Documents: DocumentCounts{ByType: types},
-		Queue:     QueueCounts{Queued: jobs[index.JobQueued], Running: jobs[index.JobRunning], Failed: jobs[index.JobFailed]},
+		Queue:     QueueCounts{Queued: jobs[queue.Queued], Running: jobs[queue.Running], Failed: jobs[queue.Failed]},
 	}
 	for _, n := range types {
 		s.Documents.Total += n

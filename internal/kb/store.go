@@ -7,6 +7,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/index/queue"
 	"knowhow/internal/search"
 )
 
@@ -78,7 +79,7 @@ func (b *Local) inIndex() bool { return b.store == Store(b.o.Index) }
 // finish makes changes and ends a job with the document that has the ID docID.
 // With the documents in the index, both happen in one transaction. With another
 // store, a job may be done again after a crash between the two.
-func (b *Local) finish(ctx context.Context, job *index.Job, changes []document.Change, docID string) error {
+func (b *Local) finish(ctx context.Context, job *queue.Job, changes []document.Change, docID string) error {
 	if b.inIndex() {
 		return b.o.Index.FinishJobs(ctx, b.owner, index.FinishedJob{ID: job.ID, Changes: changes, DocumentID: docID})
 	}
@@ -92,5 +93,5 @@ func (b *Local) finish(ctx context.Context, job *index.Job, changes []document.C
 	if err != nil {
 		return err
 	}
-	return b.o.Index.EndJob(ctx, job.ID, b.owner, r.Number)
+	return b.o.Index.Queue().End(ctx, job.ID, b.owner, r.Number)
 }

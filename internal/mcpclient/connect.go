@@ -38,16 +38,12 @@ func (s *server) beginLocked(ctx context.Context) *attempt {
 	return a
 }
 
-// finish publishes the result of an attempt. If the attempt was too early, the
-// last failure is kept.
+// finish publishes the result of an attempt.
 func (s *server) finish(a *attempt, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempt = nil
 	if a.err = err; err != nil {
-		if _, early := errors.AsType[*tooEarly](err); early {
-			err = nil
-		}
 		s.enterLocked(stateFailed, err)
 	}
 	close(a.done)
@@ -57,18 +53,17 @@ func (s *server) finish(a *attempt, err error) {
 func (s *server) connect(ctx context.Context, a *attempt) error {
 	s.mu.Lock()
 	s.enterLocked(stateConnecting, nil)
-	last := s.failure
 	s.mu.Unlock()
 	var err error // of the last try that did not exceed the time limit
 	for try := 0; try <= maxRetries; try++ {
-		if wait, ok := s.awaitRestart(ctx); !ok {
-			if err == nil {
-				e := s.unconnected(last)
-				e.Err = &tooEarly{last: e.Err, wait: wait}
-				return e
-			}
+		limit, _ := ctx.Deadline()
+		s.mu.Lock()
+		early := s.tooEarlyLocked(time.Until(limit))
+		s.mu.Unlock()
+		if err != nil && early != nil {
 			return err
 		}
+		s.awaitRestart(ctx)
 		if ctx.Err() != nil {
 			return s.connectError(ctx, ctx.Err(), err)
 		}
@@ -93,16 +88,24 @@ func (s *server) connect(ctx context.Context, a *attempt) error {
 	return err
 }
 
+// tooEarlyLocked returns an error if the server failed so often that it is not
+// started again soon, or within the time limit.
+func (s *server) tooEarlyLocked(limit time.Duration) error {
+	wait := time.Until(s.notUntil)
+	if wait <= 0 || wait <= waitBackoff && wait < limit {
+		return nil
+	}
+	e := s.unconnected(s.failure)
+	e.Err = fmt.Errorf("%w; it is tried again in %v", e.Err, max(wait.Round(time.Second), time.Second))
+	return e
+}
+
 // awaitRestart waits until the last connection is cleaned up and the server may be
-// started again. It returns false, and the time to wait, if that takes too long
-// or longer than ctx.
-func (s *server) awaitRestart(ctx context.Context) (time.Duration, bool) {
+// started again.
+func (s *server) awaitRestart(ctx context.Context) {
 	s.mu.Lock()
 	cleaned, wait := s.cleaned, time.Until(s.notUntil)
 	s.mu.Unlock()
-	if limit, ok := ctx.Deadline(); wait > waitBackoff || wait > 0 && ok && wait >= time.Until(limit) {
-		return wait, false
-	}
 	if cleaned != nil {
 		select {
 		case <-cleaned:
@@ -110,7 +113,6 @@ func (s *server) awaitRestart(ctx context.Context) (time.Duration, bool) {
 		}
 	}
 	pause(ctx, max(wait, 0))
-	return wait, true
 }
 
 // connectError returns the reason why a connection failed. If the time limit
@@ -137,18 +139,6 @@ func (s *server) unconnected(err error) *ServerError {
 	}
 	return e
 }
-
-// A tooEarly is the failure of a server that must not be started again yet.
-type tooEarly struct {
-	last error // the failure before
-	wait time.Duration
-}
-
-func (e *tooEarly) Error() string {
-	return fmt.Sprintf("%v; it is tried again in %v", e.last, max(e.wait.Round(time.Second), time.Second))
-}
-
-func (e *tooEarly) Unwrap() error { return e.last }
 
 // install makes a new session the server's connection.
 func (s *server) install(a *attempt, sess *session, intro *introduction) error {

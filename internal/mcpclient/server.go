@@ -149,6 +149,10 @@ func (s *server) acquire(ctx context.Context, op string) (*session, error) {
 	}
 	a := s.attempt
 	if a == nil {
+		if err := s.tooEarlyLocked(s.pool.o.ConnectTimeout); err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
 		a = s.beginLocked(ctx)
 	}
 	// Count the caller now, so that the connection is not idle before it is

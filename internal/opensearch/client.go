@@ -34,6 +34,7 @@ type client struct {
 	base, username, password, agent string
 	timeout                         time.Duration
 	http                            *http.Client
+	lost                            func() // is called if an index is missing
 }
 
 // errMissing and errChanged are what the cluster says about a document that does
@@ -94,7 +95,7 @@ func (c *client) once(ctx context.Context, method, path string, params url.Value
 	if data != nil {
 		req.Header.Set("Content-Type", kind)
 	}
-	if strings.HasSuffix(path, "/_search") || strings.HasSuffix(path, "/_mget") {
+	if strings.HasSuffix(path, "search") || strings.HasSuffix(path, "/_mget") {
 		// The request changes nothing, so net/http sends it again if a node ends a
 		// connection that was used before. An empty list is not sent as a header.
 		req.Header["Idempotency-Key"] = []string{}
@@ -112,7 +113,7 @@ func (c *client) once(ctx context.Context, method, path string, params url.Value
 		return &errkind.Remote{Kind: errkind.TooLarge, Endpoint: path, Status: http.StatusBadGateway, Message: "the answer of OpenSearch is too large: ask for less"}
 	}
 	if resp.StatusCode/100 != 2 {
-		return refused(path, resp.StatusCode, answer)
+		return c.noted(refused(path, resp.StatusCode, answer))
 	}
 	if out == nil {
 		out = &json.RawMessage{}
@@ -247,16 +248,41 @@ func short(s string) string {
 	return s[:min(len(s), maxReason)]
 }
 
-// An operation is one operation of a bulk request.
-type operation struct {
-	action string // create, index, update or delete
-	meta   object // _index, _id, ...
-	body   any    // nil for delete
+// lostIndex is the code of errors that are due to an index that does not exist.
+const lostIndex = "index_not_found_exception"
+
+// noted returns an error, and calls c.lost if it is due to a missing index.
+func (c *client) noted(err error) error {
+	if remote, ok := errors.AsType[*errkind.Remote](err); ok && remote.Code == lostIndex {
+		c.lost()
+	}
+	return err
 }
 
-// bulkSize is the size of a bulk request in bytes at which it is sent, and of the
-// texts of documents that are put together.
-const bulkSize = 4 << 20
+// again calls f until it returns another error than that the cluster is too busy.
+func (c *client) again(ctx context.Context, f func() error) error {
+	for n := 1; ; n++ {
+		err := f()
+		if !errors.Is(err, errkind.Busy) || n == attempts {
+			return err
+		}
+		if err := wait(ctx, firstPause<<(n-1)); err != nil {
+			return err
+		}
+	}
+}
+
+// An operation is one operation of a bulk request.
+type operation struct {
+	action  string // create, index, update or delete
+	meta    object // _index, _id, ...
+	body    any    // nil for delete
+	version        // of the row after the operation
+}
+
+// bulkSize is the size of a bulk request in bytes at which it is sent. OpenSearch
+// accepts 100 MB, and one operation may be large.
+const bulkSize = 16 << 20
 
 // bulk sends operations, in requests of about bulkSize bytes, and returns the
 // error of each: nil, errMissing, errChanged or an *errkind.Remote. Operations
@@ -282,7 +308,7 @@ func (c *client) bulk(ctx context.Context, ops []operation, refresh bool) ([]err
 
 // bulkOnce sends some of the operations. It returns those to send again.
 func (c *client) bulkOnce(ctx context.Context, ops []operation, todo []int, errs []error, refresh bool) (again []int, err error) {
-	params := url.Values{"require_alias": {"true"}, "filter_path": {"items.*.status,items.*.error.type,items.*.error.reason"}}
+	params := url.Values{"require_alias": {"true"}, "filter_path": {"items.*.status,items.*._seq_no,items.*._primary_term,items.*.error.type,items.*.error.reason"}}
 	if refresh {
 		params.Set("refresh", "true")
 	}
@@ -305,6 +331,7 @@ func (c *client) bulkOnce(ctx context.Context, ops []operation, todo []int, errs
 		}
 		var answer struct {
 			Items []map[string]struct {
+				version
 				Status int     `json:"status"`
 				Error  failure `json:"error"`
 			} `json:"items"`
@@ -319,7 +346,7 @@ func (c *client) bulkOnce(ctx context.Context, ops []operation, todo []int, errs
 			at := todo[i]
 			errs[at] = nil
 			for _, r := range item {
-				switch {
+				switch ops[at].version = r.version; {
 				case r.Status/100 == 2:
 				case r.Status == http.StatusNotFound && r.Error.Type == "" || r.Error.Type == "document_missing_exception":
 					errs[at] = errMissing
@@ -329,7 +356,7 @@ func (c *client) bulkOnce(ctx context.Context, ops []operation, todo []int, errs
 					again = append(again, at)
 					fallthrough
 				default:
-					errs[at] = r.Error.error("/_bulk", r.Status)
+					errs[at] = c.noted(r.Error.error("/_bulk", r.Status))
 				}
 			}
 		}

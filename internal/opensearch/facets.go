@@ -16,6 +16,7 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
+	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
 )
 
@@ -190,87 +191,27 @@ func (s *Store) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 	return out, nil
 }
 
-// Limits of similar words, as in package index.
-const (
-	similarMin  = 4
-	similarFar  = 8
-	similarEach = 3
-	similarAll  = 8
-	similarTo   = 8
-	similarPool = 1000 // words that are compared with one
-)
+// similarPool is how many words are compared with one.
+const similarPool = 1000
 
-// similar adds a question for each word of a plain query that none of the
-// documents found has. The result returns those that no document has, when the
-// round is over. total is how many documents match.
-func (s *Store) similar(r *round, m *matching, total int) func() []string {
-	var words []string
-	for i, text := range m.words {
-		if m.some && m.seen[wordName(i)] || !m.some && total > 0 {
-			continue
-		}
-		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }) {
-			if n := utf8.RuneCountInString(w); n >= similarMin && n <= query.MaxFuzzyWord && !strings.ContainsFunc(w, isCJKOrDigit) && len(words) < similarTo {
-				words = append(words, w)
-			}
-		}
-	}
-	missing := make([]bool, len(words))
-	for i, w := range words {
-		p, err := (&translator{langs: m.langs}).node(query.Term{Text: w})
-		if err != nil || p.void {
-			continue
-		}
-		r.add(inDocuments, object{"size": 0, "terminate_after": 1, "query": object{"bool": object{"filter": append(filters(m.labels, nil, nil), p.query)}}}, func(r *result) error {
-			missing[i] = r.Hits.Total.Value == 0
-			return nil
-		})
-	}
-	return func() (out []string) {
-		for i, w := range words {
-			if missing[i] {
-				out = append(out, w)
-			}
-		}
-		return out
-	}
-}
-
-// addSimilar adds searches for the words of documents that are similar to missing
-// ones of a query: with the same first letter and one edit, or two in long words.
-// They are added to a page.
-func (s *Store) addSimilar(r *round, m *matching, page *search.Page) {
-	for _, w := range m.missing {
-		s.near(r, w, m.labels, func(near []string) {
-			for _, w := range near {
-				if len(page.DidYouMean) < similarAll && !slices.Contains(page.DidYouMean, w) {
-					page.DidYouMean = append(page.DidYouMean, w)
-				}
-			}
-		})
-	}
-}
-
-func isCJKOrDigit(r rune) bool { return analysis.IsCJK(r) || unicode.IsDigit(r) }
-
-// near adds a search for the words of documents with one of the labels (nil: any)
-// that are similar to one word.
-func (s *Store) near(r *round, word string, labels []string, found func([]string)) {
+// nearWords returns a search for the words of documents with one of some labels
+// (nil: any) that are similar to one word; see [retrieval.Store].
+func nearWords(word string, labels []string, found func([]string)) asked {
 	word = analysis.Lower(word)
 	first, size := utf8.DecodeRuneInString(word)
 	n, edits := utf8.RuneCountInString(word), 1
-	if n >= similarFar {
+	if n >= retrieval.FarLetters {
 		edits = 2
 	}
 	filter := append(filters(labels, nil, nil), object{"fuzzy": object{"words": object{"value": word, "fuzziness": edits, "prefix_length": 1, "max_expansions": expansions}}})
 	include := fmt.Sprintf("%s.{%d,%d}", escapeRegexp(word[:size]), max(0, n-1-edits), n-1+edits)
-	r.add(inDocuments, wordsBody("words", include, similarPool, filter), func(r *result) error {
+	return asked{inDocuments, wordsBody("words", include, similarPool, filter), func(r *result) error {
 		buckets, err := r.buckets("values")
 		if err == nil {
 			found(nearest(word, first, edits, buckets))
 		}
 		return err
-	})
+	}}
 }
 
 // nearest returns the values of buckets that begin with a letter and have at most
@@ -291,7 +232,7 @@ func nearest(word string, letter rune, edits int, buckets []bucket) []string {
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
 	var out []string
-	for _, f := range found[:min(len(found), similarEach)] {
+	for _, f := range found[:min(len(found), retrieval.SimilarEach)] {
 		out = append(out, f.word)
 	}
 	return out

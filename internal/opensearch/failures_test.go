@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -29,16 +28,7 @@ type reply func(w http.ResponseWriter, r *http.Request) (handled bool)
 // mappingsOf returns the mappings of an index whose words are those of a version of
 // the analysis.
 func mappingsOf(version int) string {
-	return fmt.Sprintf(`{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":%d}},"properties":{}}}`, version)
-}
-
-// older answers with the indexes of an older version of the analysis.
-func older(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodGet || r.URL.Path != "/kb-documents" && r.URL.Path != "/kb-chunks" {
-		return false
-	}
-	fmt.Fprintf(w, `{"%s-1":%s}`, r.URL.Path[1:], mappingsOf(analysis.Version-1))
-	return true
+	return fmt.Sprintf(`{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":%d}},"properties":{}}}`, version)
 }
 
 // healthy answers as a server of a good version with the k-NN plugin, and with the
@@ -50,10 +40,8 @@ func healthy(w http.ResponseWriter, r *http.Request) bool {
 		fmt.Fprint(w, `{"version":{"distribution":"opensearch","number":"2.19.1"}}`)
 	case path == "/_cat/plugins":
 		fmt.Fprint(w, `[{"name":"a","component":"opensearch-knn"}]`)
-	case r.Method == http.MethodGet && (path == "/kb-documents" || path == "/kb-chunks"):
+	case r.Method == http.MethodGet && (path == "/kb-documents" || path == "/kb-vectors"):
 		fmt.Fprintf(w, `{"%s-1":%s}`, path[1:], mappings)
-	case strings.HasSuffix(path, "/_refresh"):
-		fmt.Fprint(w, `{}`)
 	case r.Method == http.MethodGet && path == "/kb-state":
 		fmt.Fprintf(w, `{"kb-state":%s}`, mappings)
 	default:
@@ -116,9 +104,11 @@ func TestOpenFailures(t *testing.T) {
 		"Elasticsearch":      {at("/", failWith(200, `{"version":{"number":"8.15.0"}}`)), errkind.Unsupported, 0, "not OpenSearch"},
 		"another service":    {at("/", failWith(200, `{"name":"x"}`)), errkind.Unavailable, 502, "not from OpenSearch"},
 		"red":                {failWith(503, `{"error":{"type":"master_not_discovered_exception","reason":null},"status":503}`), errkind.Unavailable, 503, "cannot answer at the moment"},
-		"an index of others": {at("kb-chunks", failWith(200, `{"kb-chunks-1":{"mappings":{"properties":{}}}}`)), errkind.Conflict, 0, "kb-chunks that knowhow has not created: choose another PREFIX"},
-		"no alias":           {at("kb-chunks", failWith(200, `{"kb-chunks":{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":3}}}}}`)), errkind.Conflict, 0, "kb-chunks that knowhow has not created"},
-		"a newer mapping":    {at("kb-documents", failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":1}}}}}`)), errkind.Conflict, 0, "newer version of knowhow: update this program"},
+		"an index of others": {at("kb-vectors", failWith(200, `{"kb-vectors-1":{"mappings":{"properties":{}}}}`)), errkind.Conflict, 0, "kb-vectors that knowhow has not created: choose another PREFIX"},
+		"no alias":           {at("kb-vectors", failWith(200, `{"kb-vectors":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":3}}}}}`)), errkind.Conflict, 0, "kb-vectors that knowhow has not created"},
+		"a newer mapping":    {at("kb-documents", failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":3,"analysis":1}}}}}`)), errkind.Conflict, 0, "newer version of knowhow: update this program"},
+		"an older analysis":  {at("kb-documents", failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":1}}}}}`)), errkind.Conflict, 0, `copy the store to itself with "knowhow store copy" of this version`},
+		"an older mapping":   {at("kb-documents", failWith(200, `{"kb-documents-1":{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":1}}}}}`)), errkind.Conflict, 0, `copy the documents to a data folder with "knowhow store copy" of that version`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, writes := fake(t, test.reply)
@@ -214,14 +204,10 @@ func TestWriteFailures(t *testing.T) {
 		"a full disk":       {at("_bulk", failWith(429, unread)), errkind.Unavailable, "its disk is almost full", true},
 		"a full disk, each": {at("_bulk", items(t, 429, "cluster_block_exception", "disk usage exceeded flood-stage watermark")), errkind.Unavailable, "its disk is almost full", true},
 		"a blocked index":   {at("_bulk", failWith(403, `{"error":{"type":"cluster_block_exception","reason":"index read-only (api)"}}`)), errkind.Unavailable, "an index is blocked", true},
-		"a missing index":   {at("_bulk", items(t, 404, "index_not_found_exception", "no such index [kb-chunks] and [require_alias] request flag is [true]")), errkind.Unavailable, "an index of the store is missing", true},
+		"a missing index":   {at("_bulk", items(t, 404, "index_not_found_exception", "no such index [kb-documents-1-open] and [require_alias] request flag is [true]")), errkind.Unavailable, "an index of the store is missing", true},
 		"too large":         {at("_bulk", failWith(413, ``)), errkind.TooLarge, "the document is too large for OpenSearch", false},
 		"a lost primary":    {at("_bulk", items(t, 503, "unavailable_shards_exception", "primary shard is not active")), errkind.Unavailable, "cannot answer at the moment", true},
 		"a late write":      {at("_bulk", conflicting), errkind.Conflict, "another process has changed the document", false},
-		"to older indexes": {func(w http.ResponseWriter, r *http.Request) bool {
-			return older(w, r) || at("_bulk", conflicting)(w, r)
-		},
-			errkind.Conflict, "another process has changed the document", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, _ := fake(t, test.reply, at("_mget", failWith(200, `{"docs":[]}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
@@ -264,45 +250,35 @@ func items(t *testing.T, status int, kind, reason string) reply {
 	}
 }
 
-// conflicting answers bulk requests for chunks with success, and for documents
-// with a conflict.
+// conflicting answers bulk requests with a conflict.
 func conflicting(w http.ResponseWriter, r *http.Request) bool {
-	body, _ := io.ReadAll(r.Body)
-	if strings.Contains(string(body), `"kb-documents-1-open"`) {
-		fmt.Fprint(w, `{"items":[{"create":{"status":409,"error":{"type":"version_conflict_engine_exception","reason":"document already exists"}}}]}`)
-	} else {
-		fmt.Fprint(w, `{"items":[{"index":{"status":201}}]}`)
-	}
+	fmt.Fprint(w, `{"items":[{"create":{"status":409,"error":{"type":"version_conflict_engine_exception","reason":"document already exists"}}}]}`)
 	return true
 }
 
 // TestBackpressure checks that operations that the cluster is too busy for are
 // sent again, and the others are not.
 func TestBackpressure(t *testing.T) {
-	var sent [][]string // the IDs of each bulk request for chunks
+	var sent [][]string // the IDs of each bulk request
 	busy := func(w http.ResponseWriter, r *http.Request) bool {
 		body, _ := io.ReadAll(r.Body)
 		var ids, out []string
 		for line := range strings.Lines(string(body)) {
 			var op struct {
-				Index struct {
+				Create struct {
 					ID string `json:"_id"`
 				}
 			}
-			if json.Unmarshal([]byte(line), &op) == nil && strings.Contains(op.Index.ID, "-") {
-				ids = append(ids, op.Index.ID[strings.LastIndex(op.Index.ID, "-")+1:])
-				status := `{"index":{"status":201}}`
+			if json.Unmarshal([]byte(line), &op) == nil && op.Create.ID != "" {
+				ids = append(ids, op.Create.ID)
+				status := `{"create":{"status":201}}`
 				if len(sent) == 0 && len(ids) == 2 {
-					status = `{"index":{"status":429,"error":{"type":"rejected_execution_exception","reason":"queue is full"}}}`
+					status = `{"create":{"status":429,"error":{"type":"rejected_execution_exception","reason":"queue is full"}}}`
 				}
 				out = append(out, status)
 			}
 		}
-		if len(ids) == 0 {
-			out = []string{`{"create":{"status":201}}`}
-		} else {
-			sent = append(sent, ids)
-		}
+		sent = append(sent, ids)
 		fmt.Fprintf(w, `{"items":[%s]}`, strings.Join(out, ","))
 		return true
 	}
@@ -313,12 +289,15 @@ func TestBackpressure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &document.Document{ID: "a", Label: "l", Path: "p", Title: "t", Text: "one two three", Chunks: []document.Chunk{{Offset: 0, Length: 4}, {Offset: 4, Length: 4}, {Offset: 8, Length: 5}}}
-	if err := s.Apply(t.Context(), []document.Change{{Put: d}}); err != nil {
+	var changes []document.Change
+	for _, id := range []string{"a", "b", "c"} {
+		changes = append(changes, document.Change{Put: &document.Document{ID: id, Label: "l", Path: id, Title: "t", Text: "text"}})
+	}
+	if err := s.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(sent); got != "[[0 1 2] [1]]" {
-		t.Errorf("chunks were sent as %s, want [[0 1 2] [1]]", got)
+	if got := fmt.Sprint(sent); got != "[[a b c] [b]]" {
+		t.Errorf("documents were sent as %s, want [[a b c] [b]]", got)
 	}
 }
 
@@ -327,37 +306,25 @@ func TestBackpressure(t *testing.T) {
 // before it answered, and the next one had the change already.
 func TestOwnConflict(t *testing.T) {
 	var row map[string]any
-	chunks := map[string]json.RawMessage{}
-	conflict := failWith(409, `{"error":{"type":"version_conflict_engine_exception","reason":"document already exists"},"status":409}`)
 	bulk := func(w http.ResponseWriter, r *http.Request) bool {
 		var items []string
 		d := json.NewDecoder(r.Body)
 		for d.More() {
 			var action map[string]struct {
 				Index string `json:"_index"`
-				ID    string `json:"_id"`
 			}
 			if err := d.Decode(&action); err != nil {
 				t.Error(err)
 			}
 			for name, a := range action {
-				var body json.RawMessage
-				if name != "delete" {
-					if err := d.Decode(&body); err != nil {
-						t.Error(err)
-					}
-				}
 				status := 200
-				switch {
-				case a.Index == "kb-documents-1-open":
+				if name != "delete" {
 					row, status = nil, 409
-					if err := json.Unmarshal(body, &row); err != nil {
+					if err := d.Decode(&row); err != nil {
 						t.Error(err)
 					}
-				case name == "delete":
-					delete(chunks, a.ID)
-				default:
-					chunks[a.ID] = body
+				} else if a.Index != "kb-vectors-1-open" {
+					t.Errorf("a row of %s is deleted", a.Index)
 				}
 				items = append(items, fmt.Sprintf(`{"%s":{"status":%d,"error":{}}}`, name, status))
 			}
@@ -369,25 +336,7 @@ func TestOwnConflict(t *testing.T) {
 		json.NewEncoder(w).Encode(map[string]any{"docs": []any{map[string]any{"_id": "a", "found": row != nil, "_source": row}}})
 		return true
 	}
-	update := func(w http.ResponseWriter, r *http.Request) bool {
-		var body struct{ Doc map[string]any }
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-			t.Error(err)
-		}
-		maps.Copy(row, body.Doc)
-		return conflict(w, r)
-	}
-	find := func(w http.ResponseWriter, r *http.Request) bool {
-		hits := []any{}
-		if strings.Contains(r.URL.Path, "chunks") {
-			for id, c := range chunks {
-				hits = append(hits, map[string]any{"_id": id, "_source": c})
-			}
-		}
-		json.NewEncoder(w).Encode(map[string]any{"hits": map[string]any{"hits": hits}})
-		return true
-	}
-	address, _ := fake(t, at("_bulk", bulk), at("_mget", get), at("_update/a", update), at("_search", find), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
+	address, _ := fake(t, at("_bulk", bulk), at("_mget", get), at("_search", failWith(200, `{"hits":{"hits":[]}}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
 		return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
 	}))
 	s, err := opensearch.New(opensearch.Options{Address: address})
@@ -402,12 +351,9 @@ func TestOwnConflict(t *testing.T) {
 		if err := s.Apply(t.Context(), []document.Change{c}); err != nil {
 			t.Errorf("Apply() = %v", err)
 		}
-		if len(chunks) != 1 || chunks[fmt.Sprint(row["revision"], "-0")] == nil {
-			t.Errorf("after %+v, the row has the revision %s and there are the chunks %q", c, row["revision"], slices.Collect(maps.Keys(chunks)))
-		}
 	}
-	if row["label"] != "other" {
-		t.Errorf("the document has the label %s", row["label"])
+	if row["label"] != "other" || row["text"] != "other text" {
+		t.Errorf("the document has the label %s and the text %q", row["label"], row["text"])
 	}
 }
 
@@ -425,7 +371,9 @@ func (direction) MaxTokens() int { return 0 }
 // vector of a chunk at the same time.
 func TestEmbeddedByOther(t *testing.T) {
 	address, _ := fake(t, at("_bulk", items(t, 409, "version_conflict_engine_exception", "version conflict")), at("_mapping", failWith(200, `{}`)),
-		at("kb-chunks-1-open/_search", failWith(200, `{"hits":{"hits":[{"_id":"a-0","_source":{"text":"text"}}]}}`)))
+		at("_stats/docs", failWith(200, `{}`)), at("kb-vectors-1-open/_mget", failWith(200, `{"docs":[]}`)),
+		at("kb-documents-1-open/_mget", failWith(200, `{"docs":[{"_id":"a","found":true,"_source":{"number":1,"print":"x","text":"text"}}]}`)),
+		at("kb-documents-1-open/_search", failWith(200, `{"hits":{"hits":[{"fields":{"number":[1],"doc_id":["a"],"print":["x"],"updated":[1],"chunk_count":[1]},"sort":[1,1]}]}}`)))
 	s, err := opensearch.New(opensearch.Options{Address: address})
 	if err != nil {
 		t.Fatal(err)
@@ -454,30 +402,5 @@ func TestLostConnection(t *testing.T) {
 	}
 	if counts, err := s.CountTypes(t.Context(), nil, nil); err != nil || counts["note"] != 1 || !lost.Load() {
 		t.Errorf("CountTypes() = %v, %v, want a note", counts, err)
-	}
-}
-
-// TestUncertainRow checks that the chunks of a document remain if the cluster may
-// have stored its row.
-func TestUncertainRow(t *testing.T) {
-	address, _ := fake(t, at("_bulk", func(w http.ResponseWriter, r *http.Request) bool {
-		body, _ := io.ReadAll(r.Body)
-		if strings.Contains(string(body), `"delete"`) {
-			t.Errorf("chunks are deleted: %s", body)
-		}
-		if strings.Contains(string(body), `"kb-documents-1-open"`) {
-			return failWith(200, `{"items":[{"create":{"status":503,"error":{"type":"unavailable_shards_exception","reason":"primary shard is not active"}}}]}`)(w, r)
-		}
-		return failWith(200, `{"items":[{"index":{"status":201}}]}`)(w, r)
-	}), at("_mget", failWith(200, `{"docs":[]}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
-		return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
-	}))
-	s, err := opensearch.New(opensearch.Options{Address: address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "a", Label: "l", Path: "p", Title: "t", Text: "text"}}})
-	if !errkind.Retryable(err) {
-		t.Errorf("Apply() = %v, want an error that can be retried", err)
 	}
 }

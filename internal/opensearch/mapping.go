@@ -2,10 +2,8 @@ package opensearch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,10 +14,12 @@ import (
 )
 
 // mappingVersion is the version of the indexes. It is incremented with each
-// change of what is stored. Until [Store.Migrate] has replaced indexes of an older
-// version, they are searched and changed with the code of this version, without
-// the fields that they do not have.
-const mappingVersion = 1
+// change of what is stored. Indexes of another version are refused: they are
+// copied to new ones; see [Store.Switch].
+const mappingVersion = 2
+
+// leastReadable is the oldest version of indexes that can be copied from.
+const leastReadable = 2
 
 // The oldest version of OpenSearch that works.
 const leastMajor, leastMinor = 2, 19
@@ -35,78 +35,79 @@ type meta struct {
 	Analysis int `json:"analysis"` // analysis.Version
 }
 
-// indexes are the two indexes of documents and of chunks that belong together.
-// Their names end with a number, which grows when they are replaced. The aliases
-// without a number name the present ones.
-type indexes struct {
-	number int
-	old    bool // they were written by an older version
-	// oneShard reports whether the documents are in one shard.
-	oneShard bool
-	// Properties are the fields of old indexes, by name, which changes must not
-	// exceed; nil if they are not old.
-	documents, chunks map[string]bool
-}
+// A kind is one of the indexes of a store.
+type kind int
 
-// names are names of indexes or aliases.
-type names struct{ documents, chunks, state string }
-
-// aliases returns the names of the present indexes for people and other programs.
-func (s *Store) aliases() names {
-	return names{s.prefix + "-documents", s.prefix + "-chunks", s.prefix + "-state"}
-}
-
-// numbered returns the names of indexes with a number.
-func (s *Store) numbered(n int) names {
-	return names{fmt.Sprintf("%s-documents-%d", s.prefix, n), fmt.Sprintf("%s-chunks-%d", s.prefix, n), s.prefix + "-state"}
-}
-
-// Suffixes of the aliases that are used for all requests. An index has openSuffix
-// while it is the present one, and fillSuffix before. So a request that is late
-// fails, instead of changing indexes of another version or making new ones.
 const (
-	openSuffix = "-open"
-	fillSuffix = "-fill"
+	inDocuments kind = iota
+	inVectors
+	inState
 )
 
-func (n names) with(suffix string) names {
-	return names{n.documents + suffix, n.chunks + suffix, n.state}
+// alias returns the name of an index for people and other programs, which is also
+// that of the present index. The state is not numbered.
+func (s *Store) alias(in kind) string {
+	return s.prefix + [...]string{"-documents", "-vectors", "-state"}[in]
 }
 
-// names returns the names of the present indexes.
-func (s *Store) names() names {
+// numbered returns the name of an index with a number. The number grows when
+// indexes are replaced.
+func (s *Store) numbered(in kind, n int) string { return fmt.Sprintf("%s-%d", s.alias(in), n) }
+
+// numberedKinds returns the indexes with numbers of a cluster.
+func numberedKinds(vectors bool) []kind {
+	if vectors {
+		return []kind{inDocuments, inVectors}
+	}
+	return []kind{inDocuments}
+}
+
+// openSuffix is the suffix of the alias of a numbered index that is used for all
+// requests. It is removed when the index is replaced. So a request that is late
+// fails, instead of changing an index that is not used any more or making a new
+// one.
+const openSuffix = "-open"
+
+// index returns the name by which an index is used.
+func (s *Store) index(in kind) string {
+	if in == inState {
+		return s.alias(in)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.numbered(s.current.number).with(openSuffix)
+	return s.numbered(in, s.current) + openSuffix
 }
 
-// of returns the name of an index.
-func (n names) of(in kind) string { return [...]string{n.documents, n.chunks, n.state}[in] }
+// An indexes is what is known of the indexes of a store.
+type indexes struct {
+	number  int
+	vectors bool            // the cluster can search by meaning
+	fields  map[string]bool // fields of vectors
+}
 
 // setUp connects to the cluster, and creates the indexes that are missing unless
-// the store has been open. It returns whether the cluster has vectors, the indexes,
-// and the fields of vectors.
-func (s *Store) setUp(ctx context.Context) (vectors bool, now indexes, fields map[string]bool, err error) {
+// the store has been open.
+func (s *Store) setUp(ctx context.Context) (found indexes, err error) {
 	if err = s.checkServer(ctx); err == nil {
-		vectors, err = s.hasVectors(ctx)
+		found.vectors, err = s.hasVectors(ctx)
 	}
 	for err == nil {
 		var missing []newIndex
-		if missing, now, fields, err = s.checkIndexes(ctx); err != nil || len(missing) == 0 {
+		if missing, err = s.checkIndexes(ctx, &found); len(missing) == 0 {
 			break
 		}
-		for _, index := range missing {
+		for _, n := range missing {
 			if err == nil {
-				err = s.create(ctx, index, vectors)
+				err = s.create(ctx, n)
 			}
 		}
 	}
-	return vectors, now, fields, err
+	return found, err
 }
 
 // create creates an index, unless another process does.
-func (s *Store) create(ctx context.Context, n newIndex, vectors bool) error {
-	err := s.client.do(ctx, http.MethodPut, "/"+n.index, nil, s.body(n, vectors), nil)
+func (s *Store) create(ctx context.Context, n newIndex) error {
+	err := s.client.do(ctx, http.MethodPut, "/"+n.name, nil, s.body(n), nil)
 	if remote, ok := errors.AsType[*errkind.Remote](err); ok && remote.Code == "resource_already_exists_exception" {
 		err = nil
 	}
@@ -183,30 +184,27 @@ func (s *Store) hasVectors(ctx context.Context) (bool, error) {
 
 // A newIndex is an index that has to be created.
 type newIndex struct {
-	index      string
-	aliases    []string
-	properties object
+	name    string
+	in      kind
+	aliases []string
 }
 
-// newIndexes returns the indexes of documents and chunks with a number, which get
-// aliases with a suffix.
-func (s *Store) newIndexes(n int, suffix string) [2]newIndex {
-	names, out := s.numbered(n), [2]newIndex{}
-	for i, index := range [...]string{names.documents, names.chunks} {
-		out[i] = newIndex{index, []string{index + suffix}, maps.Clone([...]object{documentFields, chunkFields}[i])}
-		for _, f := range s.o.fields {
-			delete(out[i].properties, f)
-		}
-	}
-	return out
-}
+// maxWindow is how many chunks of a document a request returns at most.
+const maxWindow = 1000
 
 // body returns the settings and the mapping of an index.
-func (s *Store) body(n newIndex, vectors bool) object {
+func (s *Store) body(n newIndex) object {
 	settings := object{
 		"auto_expand_replicas": "0-1",
-		"refresh_interval":     "30s", // changes refresh what they change, and more often would make small segments
-		"analysis": object{
+		"refresh_interval":     "30s",     // changes refresh what they change, and more often would make small segments
+		"codec":                "default", // others unpack much more than the chunks that are read
+	}
+	mappings := object{"dynamic": "strict", "_meta": object{"knowhow": s.o.version}}
+	switch n.in {
+	case inDocuments:
+		settings["max_inner_result_window"] = maxWindow
+		settings["mapping"] = object{"nested_objects": object{"limit": maxChunks}}
+		settings["analysis"] = object{
 			"tokenizer": object{"tokens": object{"type": "whitespace", "max_token_length": 1 << 16}},
 			"filter": object{
 				"beside":    object{"type": "pattern_capture", "preserve_original": false, "patterns": []string{"([^" + between + "]+)"}},
@@ -216,26 +214,21 @@ func (s *Store) body(n newIndex, vectors bool) object {
 				"tokens":      object{"type": "custom", "tokenizer": "tokens", "filter": []string{"beside"}},
 				"frequencies": object{"type": "custom", "tokenizer": "tokens", "filter": []string{"frequency"}},
 			},
-		},
-		"similarity": object{"weighed": object{"type": "BM25", "k1": relevance.K1 * scale, "b": 0}},
-	}
-	if vectors {
+		}
+		settings["similarity"] = object{"weighed": object{"type": "BM25", "k1": relevance.K1 * scale, "b": 0}}
+		mappings["properties"] = documentFields
+		mappings["_source"] = object{"excludes": []string{"all", "title_tokens", "text_tokens", "words", "title_words", "title_key", "chunks"}}
+	case inVectors:
 		settings["knn"] = true
-	}
-	out := object{
-		"settings": object{"index": settings},
-		"mappings": object{
-			"dynamic":    "strict",
-			"_meta":      object{"knowhow": s.o.version},
-			"properties": n.properties,
-		},
+		mappings["properties"] = object{"number": number, "label": keyword, "print": keyword, "n": number, "hash": value, "chunks": number, "models": keyword}
+	case inState:
+		mappings["properties"] = object{"kept": kept, "next": number}
 	}
 	aliases := object{}
 	for _, a := range n.aliases {
 		aliases[a] = object{}
 	}
-	out["aliases"] = aliases
-	return out
+	return object{"settings": object{"index": settings}, "mappings": mappings, "aliases": aliases}
 }
 
 // Kinds of fields.
@@ -244,24 +237,23 @@ var (
 	number  = object{"type": "long"}
 	kept    = object{"type": "object", "enabled": false} // any JSON, only stored
 	stored  = object{"type": "keyword", "index": false, "doc_values": false}
-	unused  = object{"type": "long", "index": false, "doc_values": false}
 	value   = object{"type": "keyword", "index": false, "ignore_above": 8000} // read with a hit, and not searched
 	tokens  = object{"type": "text", "analyzer": "tokens", "search_analyzer": "whitespace"}
 )
 
 // documentFields are the fields of a document.
 var documentFields = object{
-	"number": number, "doc_id": keyword, "revision": keyword, "label": keyword, "path": keyword, "from_source": object{"type": "boolean"},
+	"number": number, "doc_id": keyword, "label": keyword, "path": keyword, "from_source": object{"type": "boolean"},
 	"source_path": keyword, "tags": keyword, "type": keyword, "title": value, "url": keyword, "site": keyword, "lang": keyword,
 	"mimetype": keyword, "filetype": keyword, "filename": keyword, "host": keyword, "size": number, "modified": number,
-	"created": number, "updated": number, "hash": keyword, "twin": keyword, "text_size": number, "chunks": number, "kept": kept,
-	"title_tokens": tokens, "name_tokens": tokens, "text_tokens": tokens, "words": keyword, "title_words": keyword,
-}
-
-// chunkFields are the fields of a chunk.
-var chunkFields = object{
-	"revision": keyword, "label": keyword, "number": number, "n": number, "off": number, "len": number, "title": stored, "heading": stored, "text": stored, "around": stored, "before": unused, noVector: keyword,
-	"tokens": object{"type": "text", "analyzer": "frequencies", "search_analyzer": "whitespace", "index_options": "freqs", "norms": false, "similarity": "weighed"},
+	"created": number, "updated": number, "hash": keyword, "twin": keyword, "text_size": number, "chunk_count": number, "print": value,
+	"text": stored, "kept": kept,
+	"all": tokens, "title_tokens": tokens, "text_tokens": tokens, "words": keyword, "title_words": keyword, "title_key": keyword,
+	"chunks": object{"type": "nested", "properties": object{
+		"n": number, "off": number, "end": number,
+		"kept":   object{"type": "keyword", "index": false, "doc_values": false, "store": true},
+		"tokens": object{"type": "text", "analyzer": "frequencies", "search_analyzer": "whitespace", "index_options": "freqs", "norms": false, "similarity": "weighed"},
+	}},
 }
 
 // A described is what OpenSearch says about an index.
@@ -270,14 +262,8 @@ type described struct {
 		Meta struct {
 			Knowhow *meta `json:"knowhow"`
 		} `json:"_meta"`
-		Properties map[string]json.RawMessage `json:"properties"`
+		Properties map[string]struct{} `json:"properties"`
 	} `json:"mappings"`
-	Aliases  map[string]json.RawMessage `json:"aliases"`
-	Settings struct {
-		Index struct {
-			Shards string `json:"number_of_shards"`
-		} `json:"index"`
-	} `json:"settings"`
 }
 
 // describe returns the indexes with a name or alias.
@@ -286,128 +272,136 @@ func (s *Store) describe(ctx context.Context, name string) (found map[string]des
 	return found, err
 }
 
-// compare returns an error if an index with a version cannot be used. old reports
-// whether it has to be replaced.
-func (s *Store) compare(name string, m *meta) (old bool, err error) {
+// checkVersion returns an error if an index with a version cannot be used.
+func (s *Store) checkVersion(name string, m *meta) error {
+	const newer = " was written by a newer version of knowhow: update this program"
 	switch {
 	case m == nil:
-		return false, unusable(AddressReason, errkind.Conflict, "OpenSearch has an index with the name "+name+" that knowhow has not created: choose another PREFIX")
+		return unusable(AddressReason, errkind.Conflict, "OpenSearch has an index with the name "+name+" that knowhow has not created: choose another PREFIX")
 	case m.Version > s.o.version.Version || m.Analysis > s.o.version.Analysis:
-		const message = " was written by a newer version of knowhow: update this program"
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.opened { // it was replaced while this program was running
-			return false, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: "/" + name, Status: http.StatusServiceUnavailable, Message: "the index " + name + message}
+			return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: "/" + name, Status: http.StatusServiceUnavailable, Message: "the index " + name + newer}
 		}
-		return false, unusable(AddressReason, errkind.Conflict, "the index "+name+message)
+		return unusable(AddressReason, errkind.Conflict, "the index "+name+newer)
+	case m.Version < leastReadable:
+		return unusable(AddressReason, errkind.Conflict, "the index "+name+" was written by an older version of knowhow, and this version cannot read it: copy the documents to a data folder with "+
+			"\"knowhow store copy\" of that version, and from there to another PREFIX with that of this version")
+	case *m != s.o.version && s.o.Move == Stay:
+		return unusable(AddressReason, errkind.Conflict, "the index "+name+" was written by an older version of knowhow: end the programs of that version, and copy the store to itself with \"knowhow store copy\" of this version")
 	}
-	return *m != s.o.version, nil
+	return nil
 }
 
-// checkIndexes checks the indexes that exist, and returns those that are
-// missing, the present ones, and the fields of vectors. It changes nothing.
-func (s *Store) checkIndexes(ctx context.Context) (missing []newIndex, now indexes, fields map[string]bool, err error) {
-	fields = map[string]bool{}
-	aliases := s.aliases()
-	var absent []int
-	for i, name := range [...]string{aliases.documents, aliases.chunks} {
-		found, err := s.describe(ctx, name)
+// checkIndexes checks the indexes that exist, and returns those that are missing.
+// It changes nothing in the cluster.
+func (s *Store) checkIndexes(ctx context.Context, now *indexes) (missing []newIndex, err error) {
+	now.number, now.fields = 0, map[string]bool{}
+	kinds := numberedKinds(now.vectors)
+	absent := map[kind]bool{}
+	for _, in := range kinds {
+		found, err := s.describe(ctx, s.alias(in))
 		if err != nil {
-			return nil, now, nil, err
+			return nil, err
 		}
-		if len(found) == 0 {
-			absent = append(absent, i)
-		}
+		absent[in] = len(found) == 0
 		for index, f := range found {
-			number, numbered := strings.CutPrefix(index, name+"-")
-			n, err := strconv.Atoi(number)
+			text, numbered := strings.CutPrefix(index, s.alias(in)+"-")
+			n, err := strconv.Atoi(text)
 			m := f.Mappings.Meta.Knowhow
 			if len(found) > 1 || !numbered || err != nil || now.number > 0 && n != now.number {
 				m = nil // not one of ours
 			}
-			old, err := s.compare(name, m)
+			if err := s.checkVersion(s.alias(in), m); err != nil {
+				return nil, err
+			}
+			now.number = n
+			now.note(f)
+		}
+	}
+	switch {
+	case s.o.Move == To && now.number > 0:
+		now.number++
+		now.fields = map[string]bool{}
+		for _, in := range kinds {
+			found, err := s.describe(ctx, s.numbered(in, now.number))
 			if err != nil {
-				return nil, now, nil, err
+				return nil, err
 			}
-			now.number, now.old = n, now.old || old
-			properties := map[string]bool{}
-			for p := range f.Mappings.Properties {
-				properties[p] = true
-				fields[p] = fields[p] || strings.HasPrefix(p, vectorField)
+			if len(found) == 0 {
+				missing = append(missing, newIndex{s.numbered(in, now.number), in, []string{s.numbered(in, now.number) + openSuffix}})
 			}
-			if i == 0 {
-				now.documents, now.oneShard = properties, f.Settings.Index.Shards == "1"
-			} else {
-				now.chunks = properties
+			for index, f := range found {
+				if m := f.Mappings.Meta.Knowhow; m == nil || *m != s.o.version {
+					return nil, unusable(AddressReason, errkind.Conflict, "OpenSearch has an index with the name "+index+" of another version: delete it")
+				}
+				now.note(f)
+			}
+		}
+	default:
+		now.number = max(now.number, 1)
+		for _, in := range kinds {
+			if absent[in] {
+				name := s.numbered(in, now.number)
+				missing = append(missing, newIndex{name, in, []string{name + openSuffix, s.alias(in)}})
 			}
 		}
 	}
-	now.number = max(now.number, 1)
-	for _, i := range absent {
-		n := s.newIndexes(now.number, openSuffix)[i]
-		n.aliases = append(n.aliases, [...]string{aliases.documents, aliases.chunks}[i])
-		missing = append(missing, n)
-	}
-	found, err := s.describe(ctx, aliases.state)
+	state, err := s.describe(ctx, s.alias(inState))
 	if err != nil {
-		return nil, now, nil, err
+		return nil, err
 	}
-	if len(found) == 0 {
-		missing = append(missing, newIndex{index: aliases.state, properties: object{"kept": kept, "next": number}})
+	if len(state) == 0 {
+		missing = append(missing, newIndex{name: s.alias(inState), in: inState})
 	}
-	for _, f := range found {
-		if _, err := s.compare(aliases.state, f.Mappings.Meta.Knowhow); err != nil {
-			return nil, now, nil, err
+	for _, f := range state { // its form is the same in all versions
+		if m := f.Mappings.Meta.Knowhow; m == nil {
+			return nil, s.checkVersion(s.alias(inState), m)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened && len(missing) > 0 { // an operator may be restoring it
-		return nil, now, nil, failure{Type: lostIndex}.error("/"+missing[0].index, http.StatusNotFound)
+		return nil, failure{Type: lostIndex}.error("/"+missing[0].name, http.StatusNotFound)
 	}
-	return missing, now, fields, nil
+	return missing, nil
 }
 
-// lostIndex is the code of errors that are due to an index that does not exist.
-const lostIndex = "index_not_found_exception"
-
-// present calls f with the names of the present indexes, and once more if another
-// process has replaced them.
-func (s *Store) present(ctx context.Context, f func(in names) error) error {
-	err := f(s.names())
-	if isLost(err) {
-		if err = s.reopen(ctx); err == nil {
-			err = f(s.names())
+// note notes the fields of vectors of an index.
+func (now *indexes) note(f described) {
+	for p := range f.Mappings.Properties {
+		if strings.HasPrefix(p, vectorField) {
+			now.fields[p] = true
 		}
 	}
-	return err
 }
 
-// isLost reports whether an error is due to an index that does not exist, perhaps
-// because another process has replaced it.
-func isLost(err error) bool {
-	remote, ok := errors.AsType[*errkind.Remote](err)
-	return ok && remote.Code == lostIndex
-}
-
-// fit returns a row for the present indexes: without the fields that old ones do
-// not have.
-func (s *Store) fit(in kind, row any) (any, error) {
-	s.mu.Lock()
-	now := s.current
-	s.mu.Unlock()
-	if !now.old && s.o.fields == nil {
-		return row, nil
-	}
-	data, err := json.Marshal(row)
-	if err != nil {
+// Switch makes the indexes that a store with the option [To] has filled the present
+// ones, in one step. Programs that use the old ones then get errors. The old
+// indexes remain; their names are returned.
+func (s *Store) Switch(ctx context.Context) (old []string, err error) {
+	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	var out map[string]json.RawMessage
-	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, err
+	var actions []object
+	for _, in := range numberedKinds(s.HasVectors()) {
+		s.mu.Lock()
+		now := s.numbered(in, s.current)
+		before := s.numbered(in, s.current-1)
+		s.mu.Unlock()
+		actions = append(actions, object{"add": object{"index": now, "alias": s.alias(in)}})
+		found, err := s.describe(ctx, before)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			continue
+		}
+		old = append(old, before)
+		for _, alias := range []string{s.alias(in), before + openSuffix} {
+			actions = append(actions, object{"remove": object{"index": before, "alias": alias, "must_exist": false}})
+		}
 	}
-	has := [...]map[string]bool{now.documents, now.chunks}[in]
-	maps.DeleteFunc(out, func(field string, _ json.RawMessage) bool { return !has[field] })
-	return out, nil
+	return old, s.client.do(ctx, http.MethodPost, "/_aliases", nil, object{"actions": actions}, nil)
 }

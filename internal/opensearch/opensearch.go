@@ -7,13 +7,15 @@
 // from its tree to the query DSL and never sent as text. Every search has a
 // filter on labels beside the query, which no part of the query can widen.
 //
-// A document is a row of the index PREFIX-documents, and its chunks, which have
-// its text, are rows of PREFIX-chunks. Each version of a document has chunks of
-// its own, with the revision that the document names. Writing or deleting the
-// row of the document is the only step of a change that others see, and fails
-// if the row has changed since it was read. So late writes never overwrite newer
-// ones, and a crash leaves chunks that no document names, which searches ignore
-// and [Store.Sweep] removes.
+// A document is a row of the index PREFIX-documents. It has the tokens of the
+// whole document, which decide whether it matches, and its chunks as nested
+// documents, by the best of which it is ranked. So one operation, which fails if
+// the row has changed since it was read, makes a change as a whole, and one
+// request answers a search by words.
+//
+// The vectors of chunks are in an index of their own, PREFIX-vectors. They are
+// computed later, and count only if they belong to the present state of the
+// document.
 //
 // Failures of the cluster are errors of type *errkind.Remote. They contain
 // neither the host nor credentials.
@@ -30,7 +32,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"knowhow/internal/analysis"
@@ -64,12 +65,21 @@ type Options struct {
 	UserAgent string        // "" means "knowhow"
 	Log       *slog.Logger  // nil discards
 
-	// For tests; 0 and nil mean the real ones.
-	version   meta          // of the indexes
-	fields    []string      // that the indexes do not have
-	leaseTime time.Duration // see [Store.Migrate]
-	copied    func() error  // is called by Migrate for each batch
+	// Move is for copies to indexes of another version; see [Store.Switch].
+	Move Move
+
+	version meta // of the indexes, for tests; the zero meta means that of this program
 }
+
+// A Move is the part of a store in a copy from indexes of another version of this
+// program to indexes of this one.
+type Move int
+
+const (
+	Stay Move = iota // the store is not moved
+	From             // the present indexes, which may be older, are read
+	To               // the indexes with the next number are filled
+)
 
 // A Store is documents in a cluster. It is safe for concurrent use. Several
 // processes on several machines may use the same documents.
@@ -81,8 +91,6 @@ type Store struct {
 
 	opening chan struct{} // held by the call that opens the store
 
-	hasTwins atomic.Bool // some documents that a search has found have the same text
-
 	numbering sync.Mutex // for next, limit and size
 
 	mu       sync.Mutex
@@ -93,12 +101,15 @@ type Store struct {
 	boost    float64         // of tokens of chunks, so that their scores are those of package index
 	vectors  bool            // the cluster has the k-NN plugin
 	fields   map[string]bool // fields of vectors that exist
-	current  indexes
-	next     int64 // number of the next new document, if it is less than limit
+	current  int             // number of the indexes
+	next     int64           // number of the next new document, if it is less than limit
 	limit    int64
 	size     int64                      // of the next range of numbers that is reserved, at least
 	langs    map[analysis.Language]bool // of the documents
 	langsAt  time.Time
+
+	embedding sync.Mutex       // held by EmbedNext
+	passes    map[string]*pass // by model and labels
 }
 
 // prefixForm is the form of a prefix.
@@ -129,9 +140,6 @@ func New(o Options) (*Store, error) {
 	if o.version == (meta{}) {
 		o.version = meta{mappingVersion, analysis.Version}
 	}
-	if o.leaseTime <= 0 {
-		o.leaseTime = leaseTime
-	}
 	transport := httpclient.NewTransport(32)
 	transport.DisableCompression = true // it would take the server longer than the network saves
 	if len(o.CA) > 0 {
@@ -144,12 +152,13 @@ func New(o Options) (*Store, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
-	return &Store{
+	s := &Store{
 		o:      o,
 		prefix: prefix,
-		fields: map[string]bool{}, opening: make(chan struct{}, 1), current: indexes{number: 1},
-		client: &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout, http: httpclient.New(transport)},
-	}, nil
+		fields: map[string]bool{}, opening: make(chan struct{}, 1), current: 1, passes: map[string]*pass{},
+	}
+	s.client = &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout, http: httpclient.New(transport), lost: s.reopen}
+	return s, nil
 }
 
 // parse returns the URL of the cluster and the prefix of an address, and sets
@@ -218,7 +227,7 @@ func (s *Store) Open(ctx context.Context) error {
 	case failed != nil && time.Since(at) < reopenTime:
 		return cmp.Or(ctx.Err(), failed) // of a call that has just tried
 	}
-	vectors, now, fields, err := s.setUp(ctx)
+	found, err := s.setUp(ctx)
 	if err != nil {
 		err = fmt.Errorf("opening the store: %w", err)
 	}
@@ -229,17 +238,17 @@ func (s *Store) Open(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.ready, s.failed, s.failedAt = err == nil, err, time.Now()
 	if err == nil {
-		s.opened, s.vectors, s.fields, s.current = true, vectors, fields, now
+		s.opened, s.vectors, s.fields, s.current = true, found.vectors, found.fields, found.number
 	}
 	return err
 }
 
-// reopen opens the store again after its indexes have been replaced.
-func (s *Store) reopen(ctx context.Context) error {
+// reopen makes the next call open the store again, because an index is missing:
+// perhaps others have replaced it.
+func (s *Store) reopen() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.ready, s.failed = false, nil
-	s.mu.Unlock()
-	return s.Open(ctx)
 }
 
 // reopenTime is how long a failure to open the store is returned to other calls,

@@ -1,12 +1,13 @@
 package opensearch
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,7 +27,7 @@ func (s *Store) Record(ctx context.Context, number int64) (*document.Record, err
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.oneRow(ctx, term("number", number), onlyRow)
+	r, err := s.oneRow(ctx, []object{term("number", number)}, recordFields...)
 	if errors.Is(err, errMissing) {
 		return nil, document.Missing(fmt.Sprint(number))
 	}
@@ -36,34 +37,49 @@ func (s *Store) Record(ctx context.Context, number int64) (*document.Record, err
 	return r.record(), nil
 }
 
-// RecordOf returns the document with an ID; see kb.Store.
+// RecordOf returns the document with an ID; see kb.Store. It also sees changes that
+// searches do not see yet, so that a change which is based on it is not refused
+// because of them.
 func (s *Store) RecordOf(ctx context.Context, id string) (*document.Record, error) {
-	r, err := s.rowOf(ctx, id, nil, onlyRow)
-	if err != nil {
-		return nil, err
-	}
-	return r.record(), nil
-}
-
-// rowOf returns the row of a document with one of some labels (nil: any). The
-// error is of kind NotFound if there is none.
-func (s *Store) rowOf(ctx context.Context, id string, labels []string, source object) (*row, error) {
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	var rows map[string]*found
-	err := s.present(ctx, func(in names) (err error) {
-		rows, err = s.get(ctx, in.documents, []string{id}, source)
-		return err
-	})
+	rows, err := s.latest(ctx, []string{id}, onlyRow)
 	if err != nil {
 		return nil, fmt.Errorf("reading a document: %w", err)
 	}
 	f := rows[id]
-	if f == nil || labels != nil && !slices.Contains(labels, f.row.Label) {
+	if f == nil {
 		return nil, document.Missing(id)
 	}
-	return &f.row, nil
+	return f.row.record(), nil
+}
+
+// rowOf returns fields of the row of a document with one of some labels (nil: any),
+// and the chunks that inner hits have. The error is of kind NotFound if there is
+// none.
+func (s *Store) rowOf(ctx context.Context, id string, labels, fields []string, inner object) (*row, []chunk, error) {
+	if err := s.Open(ctx); err != nil {
+		return nil, nil, err
+	}
+	query := all(append(filters(labels, nil, nil), term("doc_id", id))...)
+	if inner != nil {
+		query["bool"].(object)["should"] = inner
+	}
+	r, err := s.search(ctx, inDocuments, only(object{"size": 1, "track_total_hits": false, "query": query}, fields...))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading a document: %w", err)
+	}
+	if len(r.Hits.Hits) == 0 {
+		return nil, nil, document.Missing(id)
+	}
+	h := r.Hits.Hits[0]
+	out, err := h.row()
+	if err != nil {
+		return nil, nil, err
+	}
+	chunks, err := h.chunks("window")
+	return &out, chunks, err
 }
 
 // Records returns the documents that a filter selects; see kb.Store.
@@ -75,8 +91,7 @@ func (s *Store) Records(ctx context.Context, f document.RecordFilter) (records [
 	if f.SourcePath != "" {
 		filter = append(filter, term("source_path", f.SourcePath))
 	}
-	body := object{"size": 0, "track_total_hits": true, "query": object{"bool": object{"filter": filter}},
-		"_source": onlyRow, "sort": []object{{"created": "desc"}, {"number": "desc"}}}
+	body := only(object{"size": 0, "track_total_hits": true, "query": all(filter...), "sort": []object{{"created": "desc"}, {"number": "desc"}}}, recordFields...)
 	if f.Offset+f.Limit <= search.Window {
 		body["from"], body["size"] = f.Offset, f.Limit
 	}
@@ -99,13 +114,13 @@ func (s *Store) Records(ctx context.Context, f document.RecordFilter) (records [
 // that precede them.
 func (s *Store) recordsFrom(ctx context.Context, body object, f document.RecordFilter, total int) (records []document.Record, _ int, err error) {
 	at := 0
-	err = s.each(ctx, inDocuments, body, func(h rawHit) error {
+	err = s.each(ctx, body, func(h rawHit) error {
 		if at++; at <= f.Offset {
 			return nil
 		}
-		var r row
-		if err := json.Unmarshal(h.Source, &r); err != nil {
-			return damaged(err)
+		r, err := h.row()
+		if err != nil {
+			return err
 		}
 		if records = append(records, *r.record()); len(records) == f.Limit {
 			return errEnough
@@ -121,12 +136,13 @@ func (s *Store) recordsFrom(ctx context.Context, body object, f document.RecordF
 // errEnough ends each.
 var errEnough = errors.New("enough")
 
-// each calls f with the hits of a search that has an order without ties.
-func (s *Store) each(ctx context.Context, in kind, body object, f func(rawHit) error) error {
+// each calls f with the hits of a search for documents that has an order without
+// ties.
+func (s *Store) each(ctx context.Context, body object, f func(rawHit) error) error {
 	body["size"] = pageSize
 	delete(body, "from")
 	for {
-		r, err := s.search(ctx, in, body)
+		r, err := s.search(ctx, inDocuments, body)
 		if err != nil {
 			return err
 		}
@@ -135,84 +151,61 @@ func (s *Store) each(ctx context.Context, in kind, body object, f func(rawHit) e
 				return err
 			}
 		}
-		if len(r.Hits.Hits) < body["size"].(int) {
+		if len(r.Hits.Hits) < pageSize {
 			return nil
 		}
-		body["search_after"] = r.Hits.Hits[len(r.Hits.Hits)-1].Sort
+		body["search_after"] = r.Hits.Hits[pageSize-1].Sort
 	}
-}
-
-// eachChunk calls f with the chunks of a revision in order.
-func (s *Store) eachChunk(ctx context.Context, revision string, f func(source json.RawMessage) error) error {
-	body := object{"query": object{"bool": object{"filter": []object{term("revision", revision)}}}, "sort": []object{{"n": "asc"}}}
-	return s.each(ctx, inChunks, body, func(h rawHit) error { return f(h.Source) })
 }
 
 // Chunks returns a document with the texts of its chunks; see kb.Store.
 func (s *Store) Chunks(ctx context.Context, number int64) (*document.Record, []string, error) {
-	for n := 1; ; n++ {
-		record, err := s.Record(ctx, number)
+	if err := s.Open(ctx); err != nil {
+		return nil, nil, err
+	}
+	r, err := s.oneRow(ctx, []object{term("number", number)})
+	if errors.Is(err, errMissing) {
+		return nil, nil, document.Missing(fmt.Sprint(number))
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading a document: %w", err)
+	}
+	d := r.document()
+	var texts []string
+	for _, c := range chunksOf(d) {
+		if c.Offset+c.Length > len(d.Text) {
+			return nil, nil, fmt.Errorf("reading a document: the text of document %d is incomplete: %w", number, errkind.Corrupt)
+		}
+		texts = append(texts, d.Text[c.Offset:c.Offset+c.Length])
+	}
+	return r.record(), texts, nil
+}
+
+// window returns fields of the row of a document with one of some labels (nil: any),
+// and the bytes of its text from from up to but not including to, or fewer where
+// the text ends.
+func (s *Store) window(ctx context.Context, id string, labels, fields []string, from, to int64) (*row, string, error) {
+	var b strings.Builder
+	for {
+		at := from + int64(b.Len()) // the next byte
+		inWindow := all(object{"range": object{"chunks.off": object{"lt": to}}}, object{"range": object{"chunks.end": object{"gt": at}}})
+		inner := withTexts("window", maxWindow)
+		inner["sort"] = []object{{"chunks.off": "asc"}}
+		r, chunks, err := s.rowOf(ctx, id, labels, fields, object{"nested": object{"path": "chunks", "query": inWindow, "inner_hits": inner}})
 		if err != nil {
-			return nil, nil, err
+			return nil, "", err
 		}
-		r, err := s.rowOf(ctx, record.ID, nil, onlyRow)
-		if errors.Is(err, errkind.NotFound) {
-			return nil, nil, document.Missing(fmt.Sprint(number))
+		for _, c := range chunks {
+			next, off := from+int64(b.Len()), int64(c.Offset)
+			if end := min(off+int64(len(c.Text)), to); off <= next && next < end {
+				b.WriteString(c.Text[next-off : end-off])
+			}
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-		chunks, err := s.texts(ctx, r.Revision)
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(chunks) == r.Chunks {
-			return r.record(), chunks, nil
-		}
-		if n == changeAttempts { // it was replaced again and again, or its chunks are lost
-			return nil, nil, fmt.Errorf("reading a document: %d of %d chunks of document %d are missing: %w", r.Chunks-len(chunks), r.Chunks, number, errkind.Corrupt)
+		if len(chunks) < maxWindow || at == from+int64(b.Len()) {
+			return r, b.String(), nil
 		}
 	}
 }
-
-// texts returns the texts of the chunks of a revision.
-func (s *Store) texts(ctx context.Context, revision string) ([]string, error) {
-	var out []string
-	body := object{"query": object{"bool": object{"filter": []object{term("revision", revision)}}}, "sort": []object{{"n": "asc"}}, "_source": []string{"text"}}
-	err := s.each(ctx, inChunks, body, func(h rawHit) error {
-		var c chunkRow
-		if err := json.Unmarshal(h.Source, &c); err != nil {
-			return damaged(err)
-		}
-		out = append(out, c.Text)
-		return nil
-	})
-	return out, err
-}
-
-// window returns the bytes of a text from from up to but not including to.
-func (s *Store) window(ctx context.Context, revision string, from, to int64) (string, error) {
-	var b strings.Builder
-	body := object{"query": object{"bool": object{"filter": []object{term("revision", revision),
-		{"range": object{"off": object{"lt": to, "gte": from - maxChunkSize}}}}}},
-		"sort": []object{{"n": "asc"}}, "_source": []string{"text", "off", "len"}}
-	err := s.each(ctx, inChunks, body, func(h rawHit) error {
-		var c chunkRow
-		if err := json.Unmarshal(h.Source, &c); err != nil {
-			return damaged(err)
-		}
-		at := from + int64(b.Len()) // the next byte
-		off := int64(c.Offset)
-		if end := min(off+int64(len(c.Text)), to); off <= at && at < end {
-			b.WriteString(c.Text[at-off : end-off])
-		}
-		return nil
-	})
-	return b.String(), err
-}
-
-// maxChunkSize is a size in bytes that no chunk exceeds.
-const maxChunkSize = 1 << 30
 
 // CountTypes counts documents by type; see kb.Store.
 func (s *Store) CountTypes(ctx context.Context, labels, written []string) (map[string]int, error) {
@@ -251,7 +244,7 @@ func (s *Store) countBy(ctx context.Context, field string, filter []object) (map
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.search(ctx, inDocuments, object{"size": 0, "query": object{"bool": object{"filter": filter}},
+	r, err := s.search(ctx, inDocuments, object{"size": 0, "query": all(filter...),
 		"aggs": object{"values": object{"terms": object{"field": field, "size": maxValues}}}})
 	if err != nil {
 		return nil, fmt.Errorf("counting documents: %w", err)
@@ -270,15 +263,12 @@ func (s *Store) Stamps(ctx context.Context, label string) (map[string]document.S
 		return nil, err
 	}
 	out := map[string]document.Stamp{}
-	body := object{"query": object{"bool": object{"filter": []object{term("label", label), term("from_source", true)}}},
+	body := object{"query": all(term("label", label), term("from_source", true)), "track_total_hits": false,
 		"sort": []object{{"number": "asc"}}, "_source": []string{"path", "kept.stamp"}}
-	err := s.each(ctx, inDocuments, body, func(h rawHit) error {
-		var r row
-		if err := json.Unmarshal(h.Source, &r); err != nil {
-			return damaged(err)
-		}
+	err := s.each(ctx, body, func(h rawHit) error {
+		r, err := h.row()
 		out[r.Path] = r.Kept.Stamp
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the stamps of files: %w", err)
@@ -305,10 +295,7 @@ func (s *Store) Generation(ctx context.Context) (string, error) {
 			} `json:"shards"`
 		} `json:"indices"`
 	}
-	err := s.present(ctx, func(in names) error {
-		return s.client.do(ctx, http.MethodGet, "/"+in.documents+"/_stats/docs", map[string][]string{"level": {"shards"}}, nil, &answer)
-	})
-	if err != nil {
+	if err := s.client.do(ctx, http.MethodGet, "/"+s.index(inDocuments)+"/_stats/docs", url.Values{"level": {"shards"}}, nil, &answer); err != nil {
 		return "", fmt.Errorf("asking for changes: %w", public(err))
 	}
 	var b strings.Builder
@@ -332,16 +319,12 @@ func (s *Store) Generation(ctx context.Context) (string, error) {
 // Find returns one document; see [search.Service]. Its digest is the beginning
 // of the text.
 func (s *Store) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
-	r, err := s.rowOf(ctx, id, labels, onlyRow)
-	if err != nil {
-		return nil, err
-	}
-	text, err := s.window(ctx, r.Revision, 0, passage.StartOfText)
+	r, text, err := s.window(ctx, id, labels, rowFields, 0, passage.StartOfText)
 	if err != nil {
 		return nil, err
 	}
 	h := r.hit()
-	h.Digest = passage.Digest(text, analysis.LanguageOf(r.Lang), nil, passage.TextDigest)
+	h.Digest = passage.Digest(strings.ToValidUTF8(text, ""), analysis.LanguageOf(r.Lang), nil, passage.TextDigest)
 	h.TitleExcerpt = passage.Digest(h.Title, analysis.LanguageOf(r.Lang), nil, passage.TitleDigest)
 	return &h, nil
 }
@@ -349,47 +332,50 @@ func (s *Store) Find(ctx context.Context, id string, labels []string) (*search.H
 // ReadText returns a window on a document's text; see [search.Service]. A window
 // that would begin inside a character begins behind it.
 func (s *Store) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
-	for tries := 1; ; tries++ {
-		r, err := s.rowOf(ctx, id, labels, onlyRow)
-		if err != nil {
-			return nil, err
-		}
-		t := &search.Text{DocID: id, URL: r.URL, Hash: r.Hash, Size: r.TextSize, Offset: max(off, 0)}
-		if n <= 0 || t.Offset >= t.Size {
-			return t, nil
-		}
-		end := t.Size
-		if int64(n) < t.Size-t.Offset {
-			end = t.Offset + int64(n)
-		}
-		last := min(end+1, t.Size) // one more byte shows whether the window ends at a rune border
-		w, err := s.window(ctx, r.Revision, t.Offset, last)
-		if err != nil {
-			return nil, fmt.Errorf("reading a text: %w", err)
-		}
-		if int64(len(w)) < last-t.Offset {
-			if tries < changeAttempts { // the document was replaced meanwhile
-				continue
-			}
-			return nil, fmt.Errorf("reading a text: chunks of document %q are missing: %w", id, errkind.Corrupt)
-		}
-		w = document.Truncate(w, n)
-		begin := 0
-		for begin < len(w) && !utf8.RuneStart(w[begin]) {
-			begin++
-		}
-		t.Window, t.Offset = w[begin:], t.Offset+int64(begin)
-		return t, nil
+	off = max(off, 0)
+	from := min(off, maxText)
+	to := from // one more byte than n shows whether the window ends at a rune border
+	if n > 0 {
+		to = from + int64(min(n, maxText)) + 1
 	}
-}
-
-// Sections returns the sections of a document; see [search.Outliner].
-func (s *Store) Sections(ctx context.Context, id string, labels []string) ([]document.Section, error) {
-	r, err := s.rowOf(ctx, id, labels, withoutTokens)
+	r, w, err := s.window(ctx, id, labels, []string{"url", "hash", "text_size"}, from, to)
 	if err != nil {
 		return nil, err
 	}
-	return r.Kept.Sections, nil
+	t := &search.Text{DocID: id, URL: r.URL, Hash: r.Hash, Size: r.TextSize, Offset: off}
+	if n <= 0 || off >= r.TextSize {
+		return t, nil
+	}
+	if int64(len(w)) < min(to, r.TextSize)-off {
+		return nil, fmt.Errorf("reading a text: a part of the text of document %q is missing: %w", id, errkind.Corrupt)
+	}
+	w = document.Truncate(w, n)
+	begin := 0
+	for begin < len(w) && !utf8.RuneStart(w[begin]) {
+		begin++
+	}
+	t.Window, t.Offset = w[begin:], off+int64(begin)
+	return t, nil
+}
+
+// maxText is a size in bytes that no text exceeds.
+const maxText = 1 << 40
+
+// Sections returns the sections of a document; see [search.Outliner].
+func (s *Store) Sections(ctx context.Context, id string, labels []string) ([]document.Section, error) {
+	if err := s.Open(ctx); err != nil {
+		return nil, err
+	}
+	body := object{"size": 1, "track_total_hits": false, "_source": []string{"kept.sections"}, "query": all(append(filters(labels, nil, nil), term("doc_id", id))...)}
+	r, err := s.search(ctx, inDocuments, body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the sections of a document: %w", err)
+	}
+	rows, err := r.rows()
+	if err != nil || len(rows) == 0 {
+		return nil, cmp.Or(err, document.Missing(id))
+	}
+	return rows[0].Kept.Sections, nil
 }
 
 // Locate returns the documents with a path; see [search.Outliner].
@@ -399,17 +385,14 @@ func (s *Store) Locate(ctx context.Context, path string, labels []string) ([]sea
 	}
 	var found []search.Place
 	locate := func(filter []object, wanted func(r *row) bool) error {
-		body := object{"_source": []string{"doc_id", "label", "path", "title"}, "sort": []object{{"label": "asc"}, {"number": "asc"}},
-			"query": object{"bool": object{"filter": append(filters(labels, nil, nil), filter...)}}}
-		return s.each(ctx, inDocuments, body, func(h rawHit) error {
-			var r row
-			if err := json.Unmarshal(h.Source, &r); err != nil {
-				return damaged(err)
-			}
-			if wanted(&r) {
+		body := only(object{"track_total_hits": false, "sort": []object{{"label": "asc"}, {"number": "asc"}}, "query": all(append(filters(labels, nil, nil), filter...)...)},
+			"doc_id", "label", "path", "title")
+		return s.each(ctx, body, func(h rawHit) error {
+			r, err := h.row()
+			if err == nil && wanted(&r) {
 				found = append(found, search.Place{ID: r.ID, Label: r.Label})
 			}
-			return nil
+			return err
 		})
 	}
 	err := locate([]object{anyOf([]object{term("path", path), term("source_path", path)})}, func(*row) bool { return true })
@@ -432,8 +415,10 @@ func (s *Store) Health(ctx context.Context) (search.Health, error) {
 		Status   string `json:"status"`
 		TimedOut bool   `json:"timed_out"`
 	}
-	in := s.aliases()
-	path := "/_cluster/health/" + in.documents + "," + in.chunks + "," + in.state
+	path := "/_cluster/health/" + s.alias(inDocuments) + "," + s.alias(inState)
+	if s.HasVectors() {
+		path += "," + s.alias(inVectors)
+	}
 	if err := s.client.do(ctx, http.MethodGet, path, nil, nil, &answer); err != nil {
 		return search.Health{}, fmt.Errorf("asking for the health: %w", public(err))
 	}

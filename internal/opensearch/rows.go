@@ -1,10 +1,15 @@
 package opensearch
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -14,11 +19,11 @@ import (
 	"knowhow/internal/search"
 )
 
-// A row is what is stored of a document.
+// A row is what is stored of a document. Of most requests, only fields with values
+// are read: see [fields].
 type row struct {
 	Number     int64    `json:"number"`
 	ID         string   `json:"doc_id"`
-	Revision   string   `json:"revision"` // of its chunks
 	Label      string   `json:"label"`
 	Path       string   `json:"path"`
 	FromSource bool     `json:"from_source"`
@@ -40,39 +45,64 @@ type row struct {
 	Hash       string   `json:"hash"`
 	Twin       string   `json:"twin"` // equal for documents with the same text
 	TextSize   int64    `json:"text_size"`
-	Chunks     int      `json:"chunks"`
-	Kept       rest     `json:"kept"`
+	ChunkCount int      `json:"chunk_count"`
+	Print      string   `json:"print"` // differs if what vectors are made of differs
 
-	TitleTokens string   `json:"title_tokens,omitempty"`
-	NameTokens  []string `json:"name_tokens,omitempty"` // of the file name and of the headings
-	TextTokens  string   `json:"text_tokens,omitempty"`
-	Words       []string `json:"words,omitempty"` // of the title and the text, as people write them
-	TitleWords  []string `json:"title_words,omitempty"`
+	Text string `json:"text"`
+	Kept rest   `json:"kept"`
+
+	// What only searches use. It is not read.
+	All         []string   `json:"all,omitempty"` // of the title, the file name, the headings and the text
+	TitleTokens string     `json:"title_tokens,omitempty"`
+	TextTokens  string     `json:"text_tokens,omitempty"`
+	Words       []string   `json:"words,omitempty"` // of the title and the text, as people write them
+	TitleWords  []string   `json:"title_words,omitempty"`
+	TitleKey    string     `json:"title_key,omitempty"`
+	Chunks      []chunkRow `json:"chunks,omitempty"`
 }
 
 // A rest is what is stored of a document and not searched.
 type rest struct {
+	Chunks   []document.Chunk   `json:"chunks,omitempty"`
 	Sections []document.Section `json:"sections,omitempty"`
 	Pages    []document.Page    `json:"pages,omitempty"`
 	Stamp    document.Stamp     `json:"stamp"`
 }
 
-// What is read of a document: all but what only searches use, the same without
-// sections, and without sections and pages.
+// A chunkRow is what is stored of a chunk.
+type chunkRow struct {
+	N      int    `json:"n"` // from 0
+	Offset int    `json:"off"`
+	End    int    `json:"end"`
+	Kept   string `json:"kept,omitempty"` // a piece in JSON
+	Tokens string `json:"tokens,omitempty"`
+}
+
+// A piece is what is read of a chunk, so that passages can be made of it alone.
+type piece struct {
+	Heading  string             `json:"heading,omitempty"`
+	Text     string             `json:"text"`
+	Around   string             `json:"around,omitempty"` // of a short chunk: its text with some of the text around it
+	Before   int                `json:"before,omitempty"` // bytes of Around that are before the chunk
+	Sections []document.Section `json:"sections,omitempty"`
+	Pages    []document.Page    `json:"pages,omitempty"` // both of what passages of the chunk can have
+}
+
+// recordFields are the fields that the record of a document is made of, and
+// rowFields those of its hit.
 var (
-	withoutTokens = object{"excludes": []string{"title_tokens", "name_tokens", "text_tokens", "words", "title_words"}}
-	withPages     = object{"excludes": []string{"title_tokens", "name_tokens", "text_tokens", "words", "title_words", "kept.sections"}}
-	onlyRow       = object{"excludes": []string{"title_tokens", "name_tokens", "text_tokens", "words", "title_words", "kept"}}
+	recordFields = []string{"number", "doc_id", "label", "path", "from_source", "source_path", "type", "title", "filename", "hash", "text_size", "tags", "created", "updated", "chunk_count"}
+	rowFields    = append([]string{"url", "lang", "mimetype", "filetype", "host", "size", "modified", "twin"}, recordFields...)
 )
 
-// newRow returns the row of a document. Revision, Number, Created and, if they
-// are kept, Tags must be set.
+// newRow returns the row of a document. Number, Created and, if they are kept, Tags
+// must be set.
 func newRow(d *document.Document, now time.Time) *row {
 	r := &row{
 		ID: d.ID, Label: d.Label, Path: d.Path, FromSource: d.FromSource, SourcePath: d.SourcePath, Tags: sorted(d.Tags), Type: d.Type,
 		Title: d.Title, URL: d.URL, Lang: d.Lang, MIMEType: d.MIMEType, FileType: d.FileType, Filename: d.Filename, Host: d.Host,
-		Size: d.Size, Updated: now.UnixMilli(), Hash: d.Hash, Twin: d.Hash, TextSize: int64(len(d.Text)), Chunks: len(chunksOf(d)),
-		Kept: rest{Sections: d.Sections, Pages: d.Pages, Stamp: d.Stamp},
+		Size: d.Size, Updated: now.UnixMilli(), Hash: d.Hash, Twin: d.Hash, TextSize: int64(len(d.Text)), ChunkCount: len(chunksOf(d)),
+		Text: d.Text, Kept: rest{Chunks: d.Chunks, Sections: d.Sections, Pages: d.Pages, Stamp: d.Stamp},
 	}
 	if _, site, ok := strings.Cut(d.URL, "://"); ok {
 		r.Site = site
@@ -84,8 +114,30 @@ func newRow(d *document.Document, now time.Time) *row {
 		ms := d.Modified.UnixMilli()
 		r.Modified = &ms
 	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q", d.Label) // never fails
+	for _, text := range embedTexts(d) {
+		fmt.Fprintf(sum, "%q", text)
+	}
+	r.Print = hex.EncodeToString(sum.Sum(nil)[:12])
 	r.analyse(d)
 	return r
+}
+
+// document returns the document of a row that has its text.
+func (r *row) document() *document.Document {
+	d := &document.Document{
+		ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath, Tags: sorted(r.Tags), Type: r.Type,
+		URL: r.URL, Title: r.Title, Lang: r.Lang, MIMEType: r.MIMEType, FileType: r.FileType, Filename: r.Filename, Host: r.Host,
+		Size: r.Size, Hash: r.Hash, Text: r.Text, Chunks: r.Kept.Chunks, Sections: r.Kept.Sections, Pages: r.Kept.Pages, Stamp: r.Kept.Stamp,
+	}
+	if d.Tags == nil {
+		d.Tags = []string{}
+	}
+	if r.Modified != nil {
+		d.Modified = time.UnixMilli(*r.Modified).UTC()
+	}
+	return d
 }
 
 // noTwin is what the twin of a document begins with that is equal to no other.
@@ -120,24 +172,6 @@ func (r *row) hit() search.Hit {
 	return h
 }
 
-// A chunkRow is what is stored of a chunk.
-type chunkRow struct {
-	Revision string `json:"revision"`
-	Label    string `json:"label"`
-	Number   int64  `json:"number"` // of the document
-	N        int    `json:"n"`      // of the chunk, from 0
-	Offset   int    `json:"off"`
-	Length   int    `json:"len"`
-	Title    string `json:"title"` // of the document
-	Heading  string `json:"heading"`
-	Text     string `json:"text"`
-	Around   string `json:"around,omitempty"` // of a short chunk: its text with some of the text around it
-	Before   int    `json:"before,omitempty"` // bytes of Around that are before the chunk
-	Tokens   string `json:"tokens,omitempty"`
-}
-
-func chunkID(revision string, n int) string { return fmt.Sprintf("%s-%d", revision, n) }
-
 // A version identifies a state of a row.
 type version struct {
 	Seq  int64 `json:"_seq_no"`
@@ -150,24 +184,27 @@ type found struct {
 	row row
 }
 
-// get returns the rows of the documents with some IDs of an index, by ID. It sees
-// all changes that were confirmed, not only those that searches see.
-func (s *Store) get(ctx context.Context, index string, ids []string, source object) (map[string]*found, error) {
-	return s.getWith(ctx, index, ids, source, nil)
-}
+// onlyRow is what is read of a row for a change.
+var onlyRow = object{"excludes": []string{"text", "kept"}}
 
-// latest is get for changes. It also sees changes that only the primary shard
+// latest returns the rows of the documents with some IDs, by ID. It sees all
+// changes, not only those that searches see, and those that only the primary shard
 // has yet.
-func (s *Store) latest(ctx context.Context, index string, ids []string) (map[string]*found, error) {
-	return s.getWith(ctx, index, ids, onlyRow, map[string][]string{"preference": {"_primary"}})
+func (s *Store) latest(ctx context.Context, ids []string, source any) (map[string]*found, error) {
+	out := map[string]*found{}
+	err := s.get(ctx, inDocuments, ids, source, func(id string, v version, data json.RawMessage) error {
+		f := &found{version: v}
+		out[id] = f
+		return json.Unmarshal(data, &f.row)
+	})
+	return out, err
 }
 
-// getWith is get with the parameters of a request.
-func (s *Store) getWith(ctx context.Context, index string, ids []string, source object, params map[string][]string) (map[string]*found, error) {
+// get calls f with those of the rows of an index with some IDs that exist.
+func (s *Store) get(ctx context.Context, in kind, ids []string, source any, f func(id string, v version, source json.RawMessage) error) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > document.MaxID })
-	out := map[string]*found{}
 	if len(ids) == 0 {
-		return out, ctx.Err()
+		return ctx.Err()
 	}
 	docs := make([]object, len(ids))
 	for i, id := range ids {
@@ -182,24 +219,22 @@ func (s *Store) getWith(ctx context.Context, index string, ids []string, source 
 			Error  *failure        `json:"error"`
 		} `json:"docs"`
 	}
-	path := "/" + index + "/_mget"
-	if err := s.client.do(ctx, http.MethodPost, path, params, object{"docs": docs}, &answer); err != nil {
-		return nil, err
+	path := "/" + s.index(in) + "/_mget"
+	if err := s.client.do(ctx, http.MethodPost, path, url.Values{"preference": {"_primary"}}, object{"docs": docs}, &answer); err != nil {
+		return err
 	}
 	for _, d := range answer.Docs {
 		if d.Error != nil {
-			return nil, d.Error.error(path, http.StatusServiceUnavailable)
+			return s.client.noted(d.Error.error(path, http.StatusServiceUnavailable))
 		}
 		if !d.Found {
 			continue
 		}
-		f := &found{version: d.version}
-		if err := json.Unmarshal(d.Source, &f.row); err != nil {
-			return nil, damaged(err)
+		if err := f(d.ID, d.version, d.Source); err != nil {
+			return damaged(err)
 		}
-		out[d.ID] = f
 	}
-	return out, nil
+	return nil
 }
 
 // damaged returns the error for a row that cannot be read.
@@ -223,25 +258,15 @@ type rawHit struct {
 	ID      string            `json:"_id"`
 	Score   *float64          `json:"_score"`
 	Source  json.RawMessage   `json:"_source"`
-	Fields  values            `json:"fields"`
+	Fields  fields            `json:"fields"`
 	Matched []string          `json:"matched_queries"`
 	Sort    []json.RawMessage `json:"sort"`
+	Inner   map[string]result `json:"inner_hits"`
 }
 
-// values are values of a hit that OpenSearch has beside what is stored of it.
-// They are read faster, because a row with all its tokens may be large.
-type values struct {
-	Number   []int64  `json:"number"`
-	ID       []string `json:"doc_id"`
-	Revision []string `json:"revision"`
-	Twin     []string `json:"twin"`
-	Title    []string `json:"title"`
-	Lang     []string `json:"lang"`
-	Path     []string `json:"path"`
-	Source   []string `json:"source_path"`
-	Tags     []string `json:"tags"`
-	Chunks   []int    `json:"chunks"`
-}
+// fields are values of a hit that OpenSearch has beside its source. They are read
+// faster, because the source has the whole text.
+type fields map[string][]json.RawMessage
 
 // only makes a search return only values of fields.
 func only(body object, fields ...string) object {
@@ -249,17 +274,32 @@ func only(body object, fields ...string) object {
 	return body
 }
 
-// first returns the first value of a field, or the zero value if there is none.
-func first[T any](values []T) (v T) {
-	if len(values) > 0 {
-		v = values[0]
+// decode sets the fields of out, a pointer to a struct, to values. Only tags have
+// several.
+func (f fields) decode(out any) error {
+	var b bytes.Buffer
+	for name, values := range f {
+		if len(values) == 0 {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:", name[strings.LastIndexByte(name, '.')+1:])
+		if name != "tags" {
+			b.Write(values[0])
+			continue
+		}
+		for i, v := range values {
+			b.WriteByte("[,"[min(i, 1)])
+			b.Write(v)
+		}
+		b.WriteByte(']')
 	}
-	return v
-}
-
-// row returns the part of a row that is in values.
-func (v *values) row() row {
-	return row{Number: first(v.Number), ID: first(v.ID), Revision: first(v.Revision), Twin: first(v.Twin), Title: first(v.Title), Lang: first(v.Lang), Path: first(v.Path), SourcePath: first(v.Source), Tags: v.Tags, Chunks: first(v.Chunks)}
+	if err := json.Unmarshal(fmt.Appendf(nil, "{%s}", &b), out); err != nil {
+		return damaged(err)
+	}
+	return nil
 }
 
 func (h rawHit) score() float64 {
@@ -269,15 +309,57 @@ func (h rawHit) score() float64 {
 	return *h.Score
 }
 
+// row decodes the source, or else the fields, of a document.
+func (h rawHit) row() (r row, err error) {
+	if h.Source == nil {
+		err = h.Fields.decode(&r)
+	} else if err = json.Unmarshal(h.Source, &r); err != nil {
+		err = damaged(err)
+	}
+	return r, err
+}
+
 // rows decodes the hits of a search for documents.
 func (r *result) rows() ([]row, error) {
 	out := make([]row, len(r.Hits.Hits))
 	for i, h := range r.Hits.Hits {
-		if err := json.Unmarshal(h.Source, &out[i]); err != nil {
-			return nil, damaged(err)
+		var err error
+		if out[i], err = h.row(); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// A chunk is a chunk that was read.
+type chunk struct {
+	chunkRow
+	piece
+	score float64
+}
+
+// chunks decodes the chunks that inner hits with a name have.
+func (h rawHit) chunks(name string) ([]chunk, error) {
+	var out []chunk
+	for _, i := range h.Inner[name].Hits.Hits {
+		c := chunk{score: i.score()}
+		err := i.Fields.decode(&c.chunkRow)
+		if err == nil && c.chunkRow.Kept != "" {
+			if err = json.Unmarshal([]byte(c.chunkRow.Kept), &c.piece); err != nil {
+				err = damaged(err)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// withTexts are inner hits with the texts of n chunks.
+func withTexts(name string, n int) object {
+	return object{"name": name, "size": n, "_source": false, "stored_fields": []string{"chunks.kept"}, "docvalue_fields": []string{"chunks.n", "chunks.off", "chunks.end"}}
 }
 
 // buckets decodes an aggregation of terms.
@@ -341,10 +423,20 @@ func writtenOnly(written []string) []object {
 	return []object{{"bool": object{"must_not": object{"bool": object{"filter": []object{oneOf("label", written), term("from_source", true)}}}}}}
 }
 
-// oneRow returns the row that a filter selects. The error is errMissing if there
-// is none.
-func (s *Store) oneRow(ctx context.Context, filter object, source object) (*row, error) {
-	r, err := s.search(ctx, inDocuments, object{"size": 1, "_source": source, "query": object{"bool": object{"filter": []object{filter}}}})
+// all returns a query for what meets all conditions, which do not count in the
+// ranking.
+func all(conditions ...object) object {
+	return object{"bool": object{"filter": slices.Concat(conditions, []object{})}}
+}
+
+// oneRow returns the row that filters select, with some fields, or its source if
+// there are none. The error is errMissing if there is none.
+func (s *Store) oneRow(ctx context.Context, filter []object, fields ...string) (*row, error) {
+	body := object{"size": 1, "track_total_hits": false, "query": all(filter...)}
+	if fields != nil {
+		only(body, fields...)
+	}
+	r, err := s.search(ctx, inDocuments, body)
 	if err != nil {
 		return nil, err
 	}
@@ -356,4 +448,82 @@ func (s *Store) oneRow(ctx context.Context, filter object, source object) (*row,
 		return nil, err
 	}
 	return &rows[0], nil
+}
+
+// search sends a search to an index.
+func (s *Store) search(ctx context.Context, in kind, body object) (*result, error) {
+	r := &result{}
+	path := "/" + s.index(in) + "/_search"
+	// allow_partial_search_results makes a search fail instead of leaving out the
+	// documents of a shard that is missing.
+	err := s.client.do(ctx, http.MethodPost, path, url.Values{"allow_partial_search_results": {"false"}, "filter_path": {left("")}}, body, r)
+	if errors.Is(err, errMissing) {
+		err = notOpenSearch(path)
+	}
+	return r, err
+}
+
+// left returns what is left out of the answers to searches.
+func left(prefix string) string {
+	var out []string
+	for _, path := range []string{"took", "timed_out", "_shards", "hits.hits._index", "hits.hits.inner_hits.*.hits.hits._index", "hits.hits.inner_hits.*.hits.hits._nested"} {
+		out = append(out, "-"+prefix+path)
+	}
+	return strings.Join(out, ",")
+}
+
+// A asked is a search of [Store.searchAll].
+type asked struct {
+	in   kind
+	body object
+	then func(*result) error // is called with the result
+}
+
+// searchAll sends several searches in one request, and uses their results in
+// order. The error is the first one of a search.
+func (s *Store) searchAll(ctx context.Context, list []asked) error {
+	if len(list) == 0 {
+		return ctx.Err()
+	}
+	const path = "/_msearch"
+	var body bytes.Buffer
+	out := json.NewEncoder(&body)
+	out.SetEscapeHTML(false)
+	for _, x := range list {
+		header := object{"index": s.index(x.in), "allow_partial_search_results": false}
+		if err := errors.Join(out.Encode(header), out.Encode(x.body)); err != nil {
+			return fmt.Errorf("writing a request to OpenSearch: %w", err)
+		}
+	}
+	return s.client.again(ctx, func() error {
+		var answer struct {
+			Responses []struct {
+				result
+				Status int             `json:"status"`
+				Error  json.RawMessage `json:"error"`
+			} `json:"responses"`
+		}
+		err := s.client.once(ctx, http.MethodPost, path, url.Values{"filter_path": {"-took," + left("responses.")}}, "application/x-ndjson", body.Bytes(), &answer)
+		switch {
+		case errors.Is(err, errMissing):
+			return notOpenSearch(path)
+		case err != nil:
+			return err
+		case len(answer.Responses) != len(list):
+			return notOpenSearch(path)
+		}
+		for _, a := range answer.Responses {
+			if a.Error != nil {
+				var f failure
+				_ = json.Unmarshal(a.Error, &f) // a text instead of an object has no type
+				return s.client.noted(f.error(path, a.Status))
+			}
+		}
+		for i, x := range list {
+			if err := x.then(&answer.Responses[i].result); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -32,7 +32,7 @@ func (s *Store) ClaimSource(ctx context.Context, src document.Source, owner, hos
 	if err := s.Open(ctx); err != nil {
 		return err
 	}
-	path := "/" + s.aliases().state + "/_doc/" + url.PathEscape(sourceRow+src.Label)
+	path := "/" + s.index(inState) + "/_doc/" + url.PathEscape(sourceRow+src.Label)
 	for {
 		var row struct {
 			version
@@ -106,7 +106,7 @@ func (s *Store) RemoveSource(ctx context.Context, label string) (documents int, 
 	if err := s.Open(ctx); err != nil {
 		return 0, err
 	}
-	path := "/" + s.aliases().state + "/_doc/" + url.PathEscape(sourceRow+label)
+	path := "/" + s.index(inState) + "/_doc/" + url.PathEscape(sourceRow+label)
 	err = s.client.do(ctx, http.MethodDelete, path, url.Values{"refresh": {"true"}}, nil, nil)
 	known := err == nil
 	if err != nil && !errors.Is(err, errMissing) {
@@ -157,10 +157,10 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	if err := s.Open(ctx); err != nil {
 		return out, err
 	}
-	size := object{"size": object{"sum": object{"field": "text_size"}}}
 	r, err := s.search(ctx, inDocuments, object{"size": 0, "track_total_hits": true, "aggs": object{
 		"labels": object{"terms": object{"field": "label", "size": maxValues}, "aggs": object{
-			"langs": object{"terms": object{"field": "lang", "size": maxValues}}, "size": size["size"]}}}})
+			"langs": object{"terms": object{"field": "lang", "size": maxValues}}, "size": object{"sum": object{"field": "text_size"}}}},
+		"chunks": object{"sum": object{"field": "chunk_count"}}}})
 	if err != nil {
 		return out, fmt.Errorf("counting documents: %w", err)
 	}
@@ -186,7 +186,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		out.ByLabel[b.text()] = l
 		out.TextBytes += l.TextBytes
 	}
-	out.Documents = r.Hits.Total.Value
+	out.Documents, out.Chunks = r.Hits.Total.Value, r.value("chunks")
 	var stats struct {
 		All struct {
 			Total struct {
@@ -196,15 +196,14 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 			} `json:"total"`
 		} `json:"_all"`
 	}
-	path := "/" + s.aliases().documents + "," + s.aliases().chunks + "/_stats/store"
-	if err := s.client.do(ctx, http.MethodGet, path, nil, nil, &stats); err != nil {
+	path := "/" + s.alias(inDocuments)
+	if s.HasVectors() {
+		path += "," + s.alias(inVectors)
+	}
+	if err := s.client.do(ctx, http.MethodGet, path+"/_stats/store", nil, nil, &stats); err != nil {
 		return out, fmt.Errorf("asking for the size of the store: %w", public(err))
 	}
 	out.DiskBytes = stats.All.Total.Store.Size
-	if r, err = s.search(ctx, inChunks, object{"size": 0, "track_total_hits": true}); err != nil {
-		return out, fmt.Errorf("counting chunks: %w", err)
-	}
-	out.Chunks = r.Hits.Total.Value
 	return out, nil
 }
 

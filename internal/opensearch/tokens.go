@@ -1,6 +1,7 @@
 package opensearch
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
@@ -106,51 +107,88 @@ func chunksOf(d *document.Document) []document.Chunk {
 	return d.Chunks
 }
 
-// analyse sets the tokens and words of a row to those of a document.
+// analyse sets what searches use of a row to that of a document.
 func (r *row) analyse(d *document.Document) {
 	l := analysis.LanguageOf(d.Lang)
-	title := analyse(strings.ToValidUTF8(document.Truncate(d.Title, titleSize), " "), l, maxWords)
-	r.TitleTokens, r.TitleWords = title.text, title.words
-	name := analyse(strings.ToValidUTF8(d.Filename, " "), l, 0)
-	r.NameTokens = []string{name.text}
-	var headings []string
-	for _, c := range d.Chunks {
-		if c.Heading != "" && !slices.Contains(headings[max(0, len(headings)-1):], c.Heading) {
-			headings = append(headings, c.Heading)
-			r.NameTokens = append(r.NameTokens, analyse(strings.ToValidUTF8(document.Truncate(c.Heading, titleSize), " "), l, 0).text)
-		}
+	short := func(s string, words int) analysed {
+		return analyse(strings.ToValidUTF8(document.Truncate(s, titleSize), " "), l, words)
 	}
+	title, name := short(d.Title, maxWords), analyse(strings.ToValidUTF8(d.Filename, " "), l, 0)
+	r.TitleTokens, r.TitleWords, r.TitleKey = title.text, title.words, titleKey(d.Title, l)
+	r.All = []string{title.text, name.text}
 	text := analyse(d.Text, l, maxWords)
 	r.TextTokens, r.Words = text.text, sorted(append(text.words, title.words...))
-}
-
-// chunkRows returns the rows of the chunks of a document.
-func chunkRows(d *document.Document, revision string, number int64) []chunkRow {
-	l := analysis.LanguageOf(d.Lang)
-	title := analyse(strings.ToValidUTF8(document.Truncate(d.Title, titleSize), " "), l, 0)
-	name := analyse(strings.ToValidUTF8(d.Filename, " "), l, 0)
+	var heading analysed
 	chunks := chunksOf(d)
-	rows := make([]chunkRow, len(chunks))
 	for i, c := range chunks {
-		heading := analyse(strings.ToValidUTF8(document.Truncate(c.Heading, titleSize), " "), l, 0)
+		if i == 0 || c.Heading != chunks[i-1].Heading {
+			heading = short(c.Heading, 0)
+			r.All = append(r.All, heading.text)
+		}
 		text := analyse(analysis.Overlapped(d.Text, c.Offset, c.Offset+c.Length), l, 0)
 		f := frequencies{}
 		f.add(title.tokens, title.length, ofTitle)
 		f.add(name.tokens, name.length, ofName)
 		f.add(heading.tokens, heading.length, ofHeading)
 		f.add(text.tokens, text.length, ofText)
-		rows[i] = chunkRow{Revision: revision, Label: d.Label, Number: number, N: i, Offset: c.Offset, Length: c.Length, Title: document.Truncate(d.Title, titleSize),
-			Heading: c.Heading, Text: d.Text[c.Offset : c.Offset+c.Length], Tokens: f.text()}
-		if passage.IsShort(rows[i].Text) && c.Length < len(d.Text) {
-			from, to := max(0, c.Offset-passage.Around), min(len(d.Text), c.Offset+c.Length+passage.Around)
-			for from > 0 && !utf8.RuneStart(d.Text[from]) {
-				from--
-			}
-			for to < len(d.Text) && !utf8.RuneStart(d.Text[to]) {
-				to++
-			}
-			rows[i].Around, rows[i].Before = d.Text[from:to], c.Offset-from
+		kept, _ := json.Marshal(pieceOf(d, c)) // has only texts and numbers
+		r.Chunks = append(r.Chunks, chunkRow{N: i, Offset: c.Offset, End: c.Offset + c.Length, Kept: string(kept), Tokens: f.text()})
+	}
+	r.All = append(r.All, text.text)
+}
+
+// titleKey returns the tokens of a title, which a query that is the title has, too.
+func titleKey(title string, l analysis.Language) string {
+	var tokens []string
+	for t := range analysis.Tokens(title, l) {
+		tokens = append(tokens, t.Text)
+	}
+	return strings.Join(tokens, " ")
+}
+
+// pieceOf returns what passages of a chunk are made of.
+func pieceOf(d *document.Document, c document.Chunk) piece {
+	p := piece{Heading: c.Heading, Text: d.Text[c.Offset : c.Offset+c.Length]}
+	from, to := max(0, c.Offset-passage.Around), min(len(d.Text), c.Offset+c.Length+passage.Around)
+	p.Sections = within(d.Sections, from, to, func(s document.Section) int { return s.Offset })
+	p.Pages = within(d.Pages, from, to, func(p document.Page) int { return p.Offset })
+	if passage.IsShort(p.Text) && c.Length < len(d.Text) {
+		for from > 0 && !utf8.RuneStart(d.Text[from]) {
+			from--
+		}
+		for to < len(d.Text) && !utf8.RuneStart(d.Text[to]) {
+			to++
+		}
+		p.Around, p.Before = d.Text[from:to], c.Offset-from
+	}
+	return p
+}
+
+// within returns those of some places in order that begin in a part of a text, and
+// the last one before it.
+func within[T any](places []T, from, to int, offset func(T) int) []T {
+	first, last := 0, 0
+	for i, p := range places {
+		if offset(p) <= from {
+			first = i
+		}
+		if offset(p) <= to {
+			last = i + 1
 		}
 	}
-	return rows
+	return places[min(first, last):last]
+}
+
+// embedText is of how many bytes of the text of a chunk its vector is made.
+const embedText = 1200
+
+// embedTexts returns what the vectors of the chunks of a document are made of.
+func embedTexts(d *document.Document) []string {
+	chunks := chunksOf(d)
+	out := make([]string, len(chunks))
+	for i, c := range chunks {
+		parts := []string{document.Truncate(d.Title, titleSize), c.Heading, document.Truncate(d.Text[c.Offset:c.Offset+c.Length], embedText)}
+		out[i] = strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n")
+	}
+	return out
 }

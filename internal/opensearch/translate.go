@@ -15,6 +15,7 @@ import (
 	"knowhow/internal/passage"
 	"knowhow/internal/query"
 	"knowhow/internal/relevance"
+	"knowhow/internal/retrieval"
 )
 
 // Limits of queries.
@@ -38,10 +39,12 @@ type part struct {
 // A leaf is a condition on words, for the ranking of chunks and for excerpts.
 type leaf struct {
 	weight   float64
+	queries  []object // any of them, over documents
 	chunk    []object // any of them, over chunks
 	field    string   // title, content, or "" for all
 	patterns []pattern
 	match    func(word string) bool // words as written; nil if there are none
+	counted  *counted               // its number of documents; nil if it is not counted
 }
 
 // A pattern is tokens in sequence. If prefix is true, the last one stands for all
@@ -49,6 +52,154 @@ type leaf struct {
 type pattern struct {
 	tokens []string
 	prefix bool
+}
+
+// A matching is what a request means.
+type matching struct {
+	part
+	filter   []object   // conditions that the query cannot widen
+	labels   []string   // one of them is a condition; nil if there is none
+	complete object     // documents with all words that count; nil unless some are enough
+	extra    []object   // conditions that only count in the ranking
+	titles   []string   // documents with such a title_key come first
+	words    []*counted // those of the words of the plan
+	counted  []*counted // all of them
+	total    counted    // of all documents with one of the labels
+}
+
+// A counted is a condition on words, and the number of documents that meet it; -1 if
+// they were not counted.
+type counted struct {
+	query object
+	n     int
+}
+
+// matching returns what a request means for documents in some languages.
+func (s *Store) matching(r *retrieval.Request, langs []analysis.Language) (*matching, error) {
+	s.mu.Lock()
+	t := &translator{langs: langs, now: time.Now(), boost: s.boost}
+	s.mu.Unlock()
+	m := &matching{filter: append(filters(r.Labels, r.Langs, r.Tags), writtenOnly(r.Written)...), labels: r.Labels, total: counted{query: object{"match_all": object{}}}}
+	for _, option := range r.Text.Options() {
+		if sign, ok := analysis.OptionSign(option); ok {
+			m.filter = append(m.filter, t.sign(sign).query)
+		} else {
+			m.filter = append(m.filter, none())
+		}
+	}
+	var err error
+	switch p := r.Plan; {
+	case p == nil || p.Everything():
+		m.query = object{"match_all": object{}}
+	case p.Words == nil:
+		m.part, err = t.node(p.Tree)
+		for _, l := range m.leaves {
+			l.counted = &counted{anyOf(l.queries), -1}
+			m.counted = append(m.counted, l.counted)
+		}
+	default:
+		err = t.plain(m, p)
+	}
+	if m.void {
+		m.query = none()
+	}
+	return m, err
+}
+
+// plain translates the words of a plan.
+func (t *translator) plain(m *matching, p *retrieval.Plan) error {
+	m.void = true
+	var all []object
+	for _, w := range p.Words {
+		if p.Some && t.clauses > plainClauses {
+			break // the other words of such a long text are left out
+		}
+		part, err := t.node(w.Node)
+		if err != nil {
+			return err
+		}
+		c := &counted{part.query, -1}
+		m.words = append(m.words, c)
+		if part.void {
+			continue
+		}
+		for _, l := range part.leaves {
+			l.weight = min(l.weight*w.Times, relevance.MaxWeight)
+			l.counted = c
+		}
+		m.void = false
+		all, m.leaves, m.counted = append(all, part.query), append(m.leaves, part.leaves...), append(m.counted, c)
+	}
+	for _, tokens := range p.Titles {
+		if len(tokens) > 0 {
+			m.titles = append(m.titles, strings.Join(tokens, " "))
+		}
+	}
+	m.query = object{"bool": object{"must": all}}
+	if m.void {
+		return nil
+	}
+	some := slices.Clone(all)
+	add := func(to *[]object, part part, err error) error {
+		if err == nil && !part.void {
+			*to, m.leaves = append(*to, part.query), append(m.leaves, part.leaves...)
+		}
+		return err
+	}
+	for _, sign := range p.Signs {
+		to := &some
+		if !p.Some {
+			to = &m.extra
+		}
+		if err := add(to, t.sign(sign), nil); err != nil {
+			return err
+		}
+	}
+	for _, n := range p.Pieces {
+		if t.clauses > plainClauses+pieceClauses {
+			break
+		}
+		part, err := t.node(n)
+		if err := add(&some, part, err); err != nil {
+			return err
+		}
+	}
+	for _, n := range p.Extra {
+		if t.clauses > plainClauses+pieceClauses {
+			break
+		}
+		part, err := t.node(n)
+		if err := add(&m.extra, part, err); err != nil {
+			return err
+		}
+	}
+	if p.Some {
+		m.complete, m.query = m.query, anyOf(some)
+	}
+	return nil
+}
+
+// sign returns what a sign, which is one token, means.
+func (t *translator) sign(sign string) part {
+	g := gathering{t: t, leaf: &leaf{weight: 1}}
+	g.pattern([]string{sign}, 0, false)
+	return part{query: bestOf(g.leaf.queries), leaves: []*leaf{g.leaf}}
+}
+
+// weight returns the weight of a leaf in the ranking. A leaf that is not counted has
+// the weight of a common one.
+func (m *matching) weight(l *leaf) float32 {
+	n := -1
+	if l.counted != nil {
+		n = l.counted.n
+	}
+	if n < 0 {
+		for _, c := range m.counted {
+			n = max(n, c.n)
+		}
+	}
+	n = max(n, 0)
+	return float32(l.weight * relevance.IDF(m.total.n, min(n, m.total.n)))
 }
 
 // A translator translates the tree of a query.
@@ -207,30 +358,29 @@ func (t *translator) leaf(n query.Node, field, text string) (part, error) {
 			g.written("fuzzy", object{"value": analysis.Lower(n.Text), "fuzziness": min(n.Edits, 2), "max_expansions": expansions})
 		}
 	}
-	if len(g.queries) == 0 {
+	if len(g.leaf.queries) == 0 {
 		_, wildcard := n.(query.Wildcard)
 		return part{query: none(), void: !wildcard}, nil
 	}
-	t.clauses += len(g.queries)
-	return part{query: bestOf(g.queries), leaves: []*leaf{l}}, nil
+	t.clauses += len(g.leaf.queries)
+	return part{query: bestOf(g.leaf.queries), leaves: []*leaf{l}}, nil
 }
 
 // A gathering collects the queries of one condition on words.
 type gathering struct {
-	t       *translator
-	leaf    *leaf
-	queries []object
+	t    *translator
+	leaf *leaf
 }
 
-// fields returns the fields of tokens of the condition, with their weights.
-func (g *gathering) fields() map[string]float64 {
+// tokenField returns the field of the tokens of the condition.
+func (g *gathering) tokenField() string {
 	switch g.leaf.field {
 	case "title":
-		return map[string]float64{"title_tokens": 1}
+		return "title_tokens"
 	case "content":
-		return map[string]float64{"text_tokens": 1}
+		return "text_tokens"
 	}
-	return map[string]float64{"title_tokens": 2, "name_tokens": 1, "text_tokens": 1}
+	return "all"
 }
 
 // term adds a word or phrase in the languages of the documents. It reports
@@ -246,39 +396,35 @@ func (g *gathering) term(text string, slop int) (single bool) {
 // pattern adds tokens in sequence, of which the last one may stand for all that
 // begin with it.
 func (g *gathering) pattern(tokens []string, slop int, prefix bool) {
-	last := tokens[len(tokens)-1]
+	last, field := tokens[len(tokens)-1], g.tokenField()
 	g.leaf.patterns = append(g.leaf.patterns, pattern{tokens, prefix})
-	one := func(field string, boost float64) object {
-		switch {
-		case len(tokens) == 1 && prefix:
-			return object{"prefix": object{field: object{"value": last, "boost": boost}}}
-		case len(tokens) == 1:
-			return object{"term": object{field: object{"value": last, "boost": boost}}}
-		}
-		phrase := object{"query": strings.Join(tokens, " "), "slop": slop, "analyzer": "whitespace", "boost": boost}
-		if prefix {
-			phrase["max_expansions"] = expansions
-			return object{"match_phrase_prefix": object{field: phrase}}
-		}
-		return object{"match_phrase": object{field: phrase}}
+	switch {
+	case len(tokens) == 1 && prefix:
+		g.leaf.queries = append(g.leaf.queries, object{"prefix": object{field: last}})
+	case len(tokens) == 1:
+		g.leaf.queries = append(g.leaf.queries, term(field, last))
+	case prefix:
+		g.leaf.queries = append(g.leaf.queries, object{"match_phrase_prefix": object{field: object{"query": strings.Join(tokens, " "), "slop": slop, "analyzer": "whitespace", "max_expansions": expansions}}})
+	default:
+		g.leaf.queries = append(g.leaf.queries, object{"match_phrase": object{field: object{"query": strings.Join(tokens, " "), "slop": slop, "analyzer": "whitespace"}}})
 	}
-	for field, boost := range g.fields() {
-		g.queries = append(g.queries, one(field, boost))
-	}
-	var all []object
+	var chunk []object
 	for i, t := range tokens {
 		if prefix && i == len(tokens)-1 {
-			all = append(all, object{"prefix": object{"tokens": t}})
+			chunk = append(chunk, object{"prefix": object{chunkTokens: t}})
 		} else {
-			all = append(all, object{"term": object{"tokens": object{"value": t, "boost": g.t.boost}}})
+			chunk = append(chunk, object{"term": object{chunkTokens: object{"value": t, "boost": g.t.boost}}})
 		}
 	}
-	if len(all) == 1 {
-		g.leaf.chunk = append(g.leaf.chunk, all[0])
+	if len(chunk) == 1 {
+		g.leaf.chunk = append(g.leaf.chunk, chunk[0])
 	} else {
-		g.leaf.chunk = append(g.leaf.chunk, object{"bool": object{"must": all, "boost": 1 / float64(len(all))}})
+		g.leaf.chunk = append(g.leaf.chunk, object{"bool": object{"must": chunk, "boost": 1 / float64(len(chunk))}})
 	}
 }
+
+// chunkTokens is the field of the tokens of chunks.
+const chunkTokens = "chunks.tokens"
 
 // written adds a query over the words as people write them.
 func (g *gathering) written(kind string, value any) {
@@ -286,7 +432,7 @@ func (g *gathering) written(kind string, value any) {
 	if g.leaf.field == "title" {
 		field = "title_words"
 	}
-	g.queries = append(g.queries, object{kind: object{field: value}})
+	g.leaf.queries = append(g.leaf.queries, object{kind: object{field: value}})
 }
 
 // prefix adds the words that begin with text. Their tokens may begin otherwise,
@@ -313,7 +459,7 @@ func (g *gathering) wildcard(pattern string) error {
 		return err
 	}
 	g.written("wildcard", object{"value": pattern})
-	g.leaf.chunk = append(g.leaf.chunk, object{"wildcard": object{"tokens": object{"value": pattern}}})
+	g.leaf.chunk = append(g.leaf.chunk, object{"wildcard": object{chunkTokens: object{"value": pattern}}})
 	return nil
 }
 
@@ -349,18 +495,15 @@ func (t *translator) field(n query.Node, field, text string) (object, error) {
 		if err := query.CheckGlob(text); err != nil {
 			return nil, err
 		}
-		return constant(object{"wildcard": object{field: object{"value": text}}}), nil
+		return all(object{"wildcard": object{field: object{"value": text}}}), nil
 	case prefix:
-		return constant(object{"prefix": object{field: object{"value": text}}}), nil
+		return all(object{"prefix": object{field: object{"value": text}}}), nil
 	}
 	if field == "filetype" {
 		text = query.FileType(text)
 	}
-	return constant(term(field, text)), nil
+	return all(term(field, text)), nil
 }
-
-// constant returns a query that does not count in the ranking.
-func constant(q object) object { return object{"bool": object{"filter": []object{q}}} }
 
 // inRange returns what a range means. An end that stands for several values,
 // such as a day, is in the range as a whole or not at all.
@@ -419,7 +562,7 @@ func (t *translator) inRange(r query.Range) (object, error) {
 			limits["lte"] = from
 		}
 	}
-	return constant(object{"range": object{field: limits}}), nil
+	return all(object{"range": object{field: limits}}), nil
 }
 
 // chunkQuery returns the query that ranks chunks by leaves. ok is false if there

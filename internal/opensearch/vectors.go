@@ -13,11 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
-	"knowhow/internal/fusion"
-	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
@@ -25,13 +22,9 @@ import (
 // be used at the same time. Its name begins with vectorField.
 const vectorField = "vector_"
 
-// Constants of vectors, as in package index.
-const (
-	vectorVersion = "chunk-1"
-	embedText     = 1200 // bytes of the text of a chunk that are embedded
-	embedQuery    = 1000 // bytes of a query that are embedded
-	allowedDocs   = 10_000
-)
+// vectorVersion is the version of what vectors are made of. Vectors of another
+// version are not used.
+const vectorVersion = "chunk-1"
 
 // fieldOfModel returns the field of an embedder's vectors.
 func fieldOfModel(e embed.Embedder) string {
@@ -39,237 +32,74 @@ func fieldOfModel(e embed.Embedder) string {
 	return vectorField + hex.EncodeToString(sum[:8])
 }
 
-// A dense is the ranking by meaning in one search. The zero dense does nothing.
-type dense struct {
-	s         *Store
-	field     string
-	query     []float32
-	filter    []object
-	near      []chunkHit // the best chunk of each of the best documents, with its cosine
-	documents bool       // documents are ranked by it, and not only chunks
+// A vectorRow is a row of the index of vectors. Each document has one whose ID is
+// its number, as soon as all of its chunks have been dealt with, and one for each
+// chunk. A row counts only while the document has the same print.
+type vectorRow struct {
+	Number int64    `json:"number"`
+	Label  string   `json:"label"`
+	Print  string   `json:"print"`
+	Models []string `json:"models"`           // fields of the models that have dealt with it
+	Chunks int      `json:"chunks,omitempty"` // of a document: how many chunks it has
+	N      *int     `json:"n,omitempty"`      // of a chunk
+	Hash   string   `json:"hash,omitempty"`   // of a chunk: of what its vectors are made of
 }
 
-// errEmbedding is a failure of the embedder.
-var errEmbedding = errors.New("the vector of the query")
-
-// dense prepares the ranking of documents by meaning. For a query that asks for
-// exact words or another order, the result does nothing.
-func (s *Store) dense(ctx context.Context, m *matching, q search.Query) (*dense, error) {
-	byScore := len(q.Sort) == 0 || q.Sort[0] == (search.SortKey{Field: "score", Desc: true})
-	if !m.some || !byScore {
-		return &dense{}, nil
-	}
-	d, err := s.wordsOrMeaning(ctx, m, q)
-	if err != nil || d.query == nil {
-		return &dense{}, err
-	}
-	d.documents = true
-	r := &round{s: s}
-	d.findNear(r)
-	if err := r.send(ctx); err != nil {
-		return nil, err
-	}
-	d.widen(m, q, relevance.NearWords, relevance.NearCosine)
-	return d, nil
+// dealt reports whether a model has dealt with a row, which may be nil, in the
+// state with a print.
+func (r *vectorRow) dealt(field, print string) bool {
+	return r != nil && r.Print == print && slices.Contains(r.Models, field)
 }
 
-// wordsOrMeaning is meaning for a search that finds by words what it can. If the
-// vector of the query is not there in time, the result does nothing.
-func (s *Store) wordsOrMeaning(ctx context.Context, m *matching, q search.Query) (*dense, error) {
-	d, err := s.meaning(ctx, m, q, s.o.EmbedTime)
-	if errors.Is(err, errEmbedding) && ctx.Err() == nil {
-		s.o.Log.Debug("a query was ranked by words only", "error", err)
-		return &dense{}, nil
-	}
-	return d, err
+// withoutVectors is what is read of a row.
+var withoutVectors = []string{"number", "label", "print", "models", "chunks", "n", "hash"}
+
+// vectorRows returns those of the rows with some IDs that exist.
+func (s *Store) vectorRows(ctx context.Context, ids []string) (map[string]*vectorRow, error) {
+	out := map[string]*vectorRow{}
+	err := s.get(ctx, inVectors, ids, withoutVectors, func(id string, _ version, data json.RawMessage) error {
+		out[id] = &vectorRow{}
+		return json.Unmarshal(data, out[id])
+	})
+	return out, err
 }
 
-// findNear adds the search for what is close in meaning to the query.
-func (d *dense) findNear(r *round) {
-	d.nearest(r, d.filter, relevance.Fused, relevance.Fused, func(hits []chunkHit) { d.near = hits })
+// vectorID returns the ID of the row of a chunk of a document, or of the document
+// if n is negative.
+func vectorID(number int64, n int) string {
+	if n < 0 {
+		return fmt.Sprint(number)
+	}
+	return fmt.Sprintf("%d-%d", number, n)
 }
 
-// widen adds the documents whose cosine is least or more to what a query matches,
-// if it has so many words that count.
-func (d *dense) widen(m *matching, q search.Query, words int, least float64) {
-	if counting, _ := significant(q.Text.Words(), m.langs); len(counting) < words {
-		return
-	}
-	var close []string
-	for _, h := range d.near {
-		if h.score >= least && len(close) < relevance.NearDocs {
-			close = append(close, h.Revision)
-		}
-	}
-	if len(close) > 0 {
-		m.query = anyOf([]object{m.query, {"constant_score": object{"filter": oneOf("revision", close), "boost": 0}}})
-	}
+// vectorOp returns an operation on a row.
+func (s *Store) vectorOp(action, id string, body any) operation {
+	return operation{action: action, meta: object{"_index": s.index(inVectors), "_id": id}, body: body}
 }
 
-// meaning returns a dense with the vector of a query, which it waits for until
-// limit is over. Without an embedder or vectors, it does nothing.
-func (s *Store) meaning(ctx context.Context, m *matching, q search.Query, limit time.Duration) (*dense, error) {
-	if s.o.Embedder == nil || !s.HasVectors() {
-		return &dense{}, nil
+// forget returns operations after which a document counts as one without vectors,
+// and its first n chunks have none.
+func (s *Store) forget(number int64, n int) []operation {
+	if !s.HasVectors() {
+		return nil
 	}
-	var labels, tags []string // tags that are labels, and the others
-	for _, tag := range q.Tags {
-		if _, ok := document.TagLabel(tag); ok {
-			labels = append(labels, tag)
-		} else {
-			tags = append(tags, tag)
-		}
+	ops := []operation{s.vectorOp("delete", vectorID(number, -1), nil)}
+	for i := range n {
+		ops = append(ops, s.vectorOp("delete", vectorID(number, i), nil))
 	}
-	d := &dense{s: s, field: fieldOfModel(s.o.Embedder), filter: filters(q.Labels, nil, labels)}
-	var err error
-	if d.query, err = s.queryVector(ctx, q.Text.String(), limit); err != nil {
-		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
-	}
-	if d.query != nil && (q.Langs != nil || len(tags) > 0 || len(q.Written) > 0 || len(q.Text.Options()) > 0) {
-		allowed, err := s.allowed(ctx, m)
-		if err != nil {
-			return nil, err
-		}
-		if allowed != nil {
-			d.filter = append(d.filter, oneOf("number", allowed))
-		}
-	}
-	return d, nil
-}
-
-// allowed returns the numbers of the documents that meet the conditions beside
-// the query, or nil if there are very many.
-func (s *Store) allowed(ctx context.Context, m *matching) ([]int64, error) {
-	r, err := s.search(ctx, inDocuments, only(object{"size": allowedDocs, "track_total_hits": true, "query": object{"bool": object{"filter": m.filter}}}, "number"))
-	if err != nil || r.Hits.Total.Value > allowedDocs {
-		return nil, err
-	}
-	out := make([]int64, len(r.Hits.Hits))
-	for i, h := range r.Hits.Hits {
-		out[i] = h.Fields.row().Number
-	}
-	return out, nil
-}
-
-// nearest adds a search for the best chunk of each of up to n documents, among
-// the k chunks that are closest in meaning.
-func (d *dense) nearest(r *round, filter []object, k, n int, found func([]chunkHit)) {
-	body := d.nearestBody(filter, k)
-	body["size"], body["collapse"] = min(n, k), object{"field": "revision"}
-	d.s.addChunks(r, body, func(hits []chunkHit) { found(cosines(hits)) })
-}
-
-// nearestChunks adds a search for the k chunks that are closest in meaning.
-func (d *dense) nearestChunks(r *round, filter []object, k int, found func([]chunkHit)) {
-	d.s.addChunks(r, d.nearestBody(filter, k), func(hits []chunkHit) { found(cosines(hits)) })
-}
-
-// nearestBody returns the search for the k chunks that are closest in meaning. It
-// finds nothing if no chunk has a vector of the model.
-func (d *dense) nearestBody(filter []object, k int) object {
-	return object{"size": k, "query": object{"knn": object{d.field: object{"vector": d.query, "k": k, "ignore_unmapped": true, "filter": object{"bool": object{"filter": filter}}}}}}
-}
-
-// cosines turns scores of OpenSearch into cosines.
-func cosines(hits []chunkHit) []chunkHit {
-	for i := range hits {
-		hits[i].score = 2*hits[i].score - 1
-	}
-	return hits
-}
-
-// isNear reports whether a revision is one of the nearest documents.
-func (d *dense) isNear(revision string) bool {
-	return slices.ContainsFunc(d.near, func(h chunkHit) bool { return h.Revision == revision })
-}
-
-// revisions returns the revisions of the nearest documents.
-func (d *dense) revisions() []string {
-	out := make([]string, len(d.near))
-	for i, h := range d.near {
-		out[i] = h.Revision
-	}
-	return out
-}
-
-// rank ranks the best documents by words, which are in order, together with the
-// nearest ones, which are among list. cosines are the closest chunks of documents,
-// by revision. Scores stay on the scale of list.
-func (d *dense) rank(list []ranked, cosines map[string]chunkHit) []ranked {
-	if len(d.near) == 0 || !d.documents {
-		return list
-	}
-	n := 0 // documents by words
-	for n < len(list) && n < rankDepth && list[n].score > 0 {
-		n++
-	}
-	var lexical, near []fusion.Hit[int]
-	for i, r := range list {
-		if i < n {
-			lexical = append(lexical, fusion.Hit[int]{ID: i, Score: r.score})
-		}
-		h, ok := cosines[r.row.Revision]
-		if !ok || i >= n && !d.isNear(h.Revision) {
-			continue
-		}
-		near = append(near, fusion.Hit[int]{ID: i, Score: h.score})
-		if list[i].chunk < 0 {
-			list[i].chunk = h.N
-		}
-	}
-	if len(near) == 0 {
-		return list
-	}
-	slices.SortStableFunc(near, func(a, b fusion.Hit[int]) int { return cmp.Compare(b.Score, a.Score) })
-	// The only document with all words stays first if it is so by words.
-	only := n > 0 && list[0].all && !slices.ContainsFunc(list[1:], func(r ranked) bool { return r.all })
-	var out []ranked
-	fused := map[int]bool{}
-	for _, f := range fusion.Rerank(lexical, near, rankDepth, only) {
-		r := list[f.ID]
-		r.score = f.Score
-		out = append(out, r)
-		fused[f.ID] = true
-	}
-	for i, r := range list {
-		if !fused[i] {
-			r.score = 0
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// queryVector returns the vector of a query, or nil if the embedder does not know
-// its language. The error is that of a context if it is not there in time.
-func (s *Store) queryVector(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
-	return s.queries.Vector(ctx, s.o.Embedder, document.Truncate(text, embedQuery), limit)
-}
-
-// hasField reports whether the field of vectors exists.
-func (s *Store) hasField(ctx context.Context, field string) (bool, error) {
-	s.mu.Lock()
-	known := s.fields[field]
-	s.mu.Unlock()
-	if known {
-		return true, nil
-	}
-	_, _, fields, err := s.checkIndexes(ctx) // another process may have added it
-	if err != nil {
-		return false, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fields = fields
-	return fields[field], nil
+	return ops
 }
 
 // addField adds a field of vectors, unless it exists.
 func (s *Store) addField(ctx context.Context, field string, dimension int) error {
-	if ok, err := s.hasField(ctx, field); ok || err != nil {
-		return err
+	s.mu.Lock()
+	known := s.fields[field]
+	s.mu.Unlock()
+	if known {
+		return nil
 	}
-	err := s.client.do(ctx, http.MethodPut, "/"+s.names().chunks+"/_mapping", nil, object{"properties": object{field: object{"type": "knn_vector", "dimension": dimension,
+	err := s.client.do(ctx, http.MethodPut, "/"+s.index(inVectors)+"/_mapping", nil, object{"properties": object{field: object{"type": "knn_vector", "dimension": dimension,
 		"method": object{"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}}}}, nil)
 	if err == nil {
 		s.mu.Lock()
@@ -279,8 +109,43 @@ func (s *Store) addField(ctx context.Context, field string, dimension int) error
 	return err
 }
 
-// noVector is the list of models that can make no vector of a chunk.
-const noVector = "no_vector"
+// Limits of EmbedNext.
+const (
+	embedPage   = 500              // documents that are looked at together
+	passOverlap = 10 * time.Minute // what the clocks of machines may differ by
+)
+
+// A pass is how far EmbedNext has looked for documents without vectors. It looks at
+// them in the order of their changes.
+type pass struct {
+	generation string            // of the documents when it began
+	since      time.Time         // when this generation was seen first
+	began      time.Time         // the pass
+	from       int64             // documents that were changed since this time are looked at
+	after      []json.RawMessage // place of the last document that was dealt with; nil at the beginning
+	latest     int64             // time of its change
+	ended      bool
+}
+
+// pass returns the pass to continue, or nil if no document has changed since the
+// last one. A change is part of the generation before searches see it, so a pass is
+// the last one only if it began some time after the change.
+func (s *Store) pass(key, generation string) *pass {
+	p, now := s.passes[key], time.Now()
+	switch {
+	case p == nil:
+		p = &pass{generation: generation, since: now, began: now}
+		s.passes[key] = p
+	case !p.ended:
+	case p.generation != generation:
+		*p = pass{generation: generation, since: now, began: now, from: p.latest - passOverlap.Milliseconds(), latest: p.latest}
+	case p.began.Sub(p.since) < 2*s.o.Timeout:
+		*p = pass{generation: generation, since: p.since, began: now, from: p.latest - passOverlap.Milliseconds(), latest: p.latest}
+	default:
+		return nil
+	}
+	return p
+}
 
 // EmbedNext computes the vectors of up to n chunks of documents with one of the
 // labels (nil: all) and stores them. It returns how many chunks it has dealt
@@ -293,97 +158,249 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 	if !s.HasVectors() {
 		return 0, errNoVectors
 	}
+	s.embedding.Lock()
+	defer s.embedding.Unlock()
 	field := fieldOfModel(e)
-	chunks, err := s.chunksWithout(ctx, field, labels, n)
-	if err != nil || len(chunks) == 0 {
+	generation, err := s.Generation(ctx)
+	if err != nil {
 		return 0, err
 	}
-	if err := s.embed(ctx, e, field, chunks); err != nil {
-		return 0, err
+	p := s.pass(field+" "+strings.Join(labels, " "), generation)
+	if p == nil {
+		return 0, nil
 	}
-	return len(chunks), nil
+	for !p.ended {
+		body := only(object{"size": embedPage, "track_total_hits": false, "sort": []object{{"updated": "asc"}, {"number": "asc"}},
+			"query": all(append(filters(labels, nil, nil), object{"range": object{"updated": object{"gte": p.from}}})...)}, "number", "doc_id", "print", "updated", "chunk_count")
+		if p.after != nil {
+			body["search_after"] = p.after
+		}
+		r, err := s.search(ctx, inDocuments, body)
+		if err != nil {
+			return 0, err
+		}
+		dealt, err := s.embedPage(ctx, e, field, r.Hits.Hits, n, p)
+		if err != nil || dealt > 0 {
+			return dealt, err
+		}
+	}
+	return 0, nil
 }
 
 var errNoVectors = fmt.Errorf("OpenSearch has no k-NN plugin, so documents are found by words only: install the plugin opensearch-knn: %w", errkind.Unsupported)
 
-// An unembedded is a chunk without a vector.
-type unembedded struct {
-	version
-	id   string
-	text string // what is embedded
+// An embedded is the work on the vectors of a document.
+type embedded struct {
+	row   row
+	place []json.RawMessage
+	old   *vectorRow // of the document; nil if there is none
+	done  bool       // there is nothing to do
 }
 
-// without selects the chunks that have no vector of a model.
-func without(field string, labels []string) object {
-	return object{"bool": object{"filter": filters(labels, nil, nil), "must_not": []object{{"exists": object{"field": field}}, term(noVector, field)}}}
-}
-
-// chunksWithout returns up to n chunks without a vector of a model.
-func (s *Store) chunksWithout(ctx context.Context, field string, labels []string, n int) ([]unembedded, error) {
-	r, err := s.search(ctx, inChunks, object{"size": n, "seq_no_primary_term": true, "track_total_hits": false, "_source": []string{"text", "heading", "title"},
-		"query": without(field, labels), "sort": []object{{"number": "asc"}, {"n": "asc"}}})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]unembedded, len(r.Hits.Hits))
-	for i, h := range r.Hits.Hits {
-		var c chunkRow
-		if err := json.Unmarshal(h.Source, &c); err != nil {
-			return nil, damaged(err)
+// embedPage computes the vectors of up to n chunks of some documents, and records
+// which documents need nothing more. It returns how many chunks it has dealt with.
+func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, hits []rawHit, n int, p *pass) (dealt int, err error) {
+	docs, ids := make([]embedded, len(hits)), make([]string, len(hits))
+	for i, h := range hits {
+		docs[i].place = h.Sort
+		if docs[i].row, err = h.row(); err != nil {
+			return 0, err
 		}
-		parts := []string{document.Truncate(c.Title, titleSize), c.Heading, document.Truncate(c.Text, embedText)}
-		out[i] = unembedded{h.version, h.ID, strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n")}
+		ids[i] = vectorID(docs[i].row.Number, -1)
 	}
-	return out, nil
-}
-
-// embed computes and stores the vectors of chunks.
-func (s *Store) embed(ctx context.Context, e embed.Embedder, field string, chunks []unembedded) error {
-	texts := make([]string, len(chunks))
-	for i, c := range chunks {
-		texts[i] = c.text
-	}
-	vectors, err := embed.Documents(ctx, e, texts)
+	rows, err := s.vectorRows(ctx, ids)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	docs := make([]object, len(chunks))
-	for i, v := range vectors {
-		docs[i] = object{noVector: field}
-		if v == nil || !embed.Normalize(v) {
+	var todo []string // IDs of the documents whose chunks are looked at
+	chunks, last := 0, len(docs)
+	for i := range docs {
+		d := &docs[i]
+		d.old = rows[ids[i]]
+		if d.done = d.old.dealt(field, d.row.Print); d.done {
 			continue
 		}
-		if err := s.addField(ctx, field, len(v)); err != nil {
+		if chunks >= n {
+			last = i
+			break
+		}
+		todo, chunks = append(todo, d.row.ID), chunks+d.row.ChunkCount
+	}
+	full, err := s.latest(ctx, todo, []string{"number", "label", "print", "title", "text", "kept.chunks"})
+	if err != nil {
+		return 0, err
+	}
+	b := &embedBatch{s: s, field: field, left: n}
+	for i := range docs[:last] {
+		d := &docs[i]
+		if f := full[d.row.ID]; !d.done && f != nil {
+			complete, err := b.add(ctx, &f.row, d.old)
+			if err != nil {
+				return 0, err
+			}
+			if !complete {
+				last = i
+				break
+			}
+		} // a document that was deleted meanwhile needs nothing
+	}
+	if err := b.store(ctx, e, full); err != nil {
+		return 0, err
+	}
+	if last > 0 {
+		p.after, p.latest = docs[last-1].place, max(p.latest, docs[last-1].row.Updated)
+	}
+	p.ended = last == len(docs) && len(docs) < embedPage
+	return len(b.texts) + b.kept, nil
+}
+
+// An embedBatch is what a call of EmbedNext does.
+type embedBatch struct {
+	s     *Store
+	field string
+	left  int // chunks that may be added
+	kept  int // chunks whose vectors only get another print
+	texts []string
+	put   []func(vector []float32) operation // what stores the vector of each text
+	ops   []operation
+}
+
+// add adds the chunks of a document that have no vectors. It reports whether the
+// document needs nothing more when the batch is stored.
+func (b *embedBatch) add(ctx context.Context, r *row, old *vectorRow) (complete bool, err error) {
+	texts := embedTexts(r.document())
+	ids := make([]string, len(texts))
+	for i := range ids {
+		ids[i] = vectorID(r.Number, i)
+	}
+	rows, err := b.s.vectorRows(ctx, ids)
+	if err != nil {
+		return false, err
+	}
+	for i, text := range texts {
+		sum := sha256.Sum256([]byte(text))
+		now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, N: &i, Hash: hex.EncodeToString(sum[:12]), Models: []string{b.field}}
+		switch before := rows[ids[i]]; {
+		case before != nil && before.Hash == now.Hash && slices.Contains(before.Models, b.field):
+			if before.Print != now.Print || before.Label != now.Label {
+				b.ops = append(b.ops, b.s.vectorOp("update", ids[i], object{"doc": object{"label": now.Label, "print": now.Print}}))
+				b.kept++
+			}
+			continue
+		case before != nil && before.Hash == now.Hash: // it has the vector of another model
+			now.Models = append(now.Models, before.Models...)
+			b.put = append(b.put, func(v []float32) operation {
+				return b.s.vectorOp("update", ids[i], object{"doc": now.with(b.field, v)})
+			})
+		default:
+			b.put = append(b.put, func(v []float32) operation { return b.s.vectorOp("index", ids[i], now.with(b.field, v)) })
+		}
+		b.texts = append(b.texts, text)
+		if b.left--; b.left == 0 && i < len(texts)-1 {
+			return false, nil
+		}
+	}
+	now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, Chunks: len(texts), Models: []string{b.field}}
+	if old != nil {
+		if old.Print == now.Print {
+			now.Models = append(now.Models, old.Models...)
+		}
+		for n := len(texts); n < old.Chunks; n++ {
+			b.ops = append(b.ops, b.s.vectorOp("delete", vectorID(r.Number, n), nil))
+		}
+	}
+	b.ops = append(b.ops, b.s.vectorOp("index", vectorID(r.Number, -1), now))
+	return true, nil
+}
+
+// with returns the row with a vector, unless that is nil, in a field.
+func (r vectorRow) with(field string, v []float32) object {
+	out := object{"number": r.Number, "label": r.Label, "print": r.Print, "n": r.N, "hash": r.Hash, "models": r.Models}
+	if v != nil {
+		out[field] = v
+	}
+	return out
+}
+
+// store computes and stores the vectors of a batch. rows are the documents that it
+// is about.
+func (b *embedBatch) store(ctx context.Context, e embed.Embedder, rows map[string]*found) error {
+	if len(b.texts) > 0 {
+		vectors, err := embed.Documents(ctx, e, b.texts)
+		if err != nil {
 			return err
 		}
-		docs[i] = object{field: v}
+		var ops []operation
+		for i, v := range vectors {
+			if v != nil && !embed.Normalize(v) {
+				v = nil // the model can make no vector of this chunk
+			}
+			if v != nil {
+				if err := b.s.addField(ctx, b.field, len(v)); err != nil {
+					return err
+				}
+			}
+			ops = append(ops, b.put[i](v))
+		}
+		b.ops = append(ops, b.ops...)
 	}
-	ops := make([]operation, len(chunks))
-	for i, c := range chunks {
-		ops[i] = operation{"update", object{"_index": s.names().chunks, "_id": c.id}, object{"doc": docs[i]}}
+	if len(b.ops) == 0 {
+		return nil
 	}
-	errs, err := s.client.bulk(ctx, ops, true)
+	errs, err := b.s.client.bulk(ctx, b.ops, true)
 	for _, e := range errs {
 		// Meanwhile, the document has changed, or another process has stored the vector.
 		if !errors.Is(e, errMissing) && !errors.Is(e, errChanged) {
 			err = cmp.Or(err, e)
 		}
 	}
+	if err != nil {
+		return err
+	}
+	// Documents that have been changed or deleted meanwhile have no vectors.
+	ids := []string{}
+	for id := range rows {
+		ids = append(ids, id)
+	}
+	now, err := b.s.latest(ctx, ids, []string{"print"})
+	if err != nil {
+		return err
+	}
+	var stale []operation
+	for id, f := range rows {
+		switch n := now[id]; {
+		case n == nil:
+			stale = append(stale, b.s.forget(f.row.Number, max(len(f.row.Kept.Chunks), 1))...)
+		case n.row.Print != f.row.Print:
+			stale = append(stale, b.s.forget(f.row.Number, 0)...)
+		}
+	}
+	if len(stale) > 0 {
+		_, err = b.s.client.bulk(ctx, stale, true)
+	}
 	return err
 }
 
 // Embedded returns how many chunks of documents with one of the labels (nil:
-// all) have a vector of an embedder, and how many chunks there are.
+// all) have a vector of an embedder, and how many chunks there are. The chunks of
+// a document count when all of them have been dealt with.
 func (s *Store) Embedded(ctx context.Context, e embed.Embedder, labels []string) (done, total int, err error) {
 	if err := s.Open(ctx); err != nil {
 		return 0, 0, err
 	}
-	r, err := s.search(ctx, inChunks, object{"size": 0, "track_total_hits": true, "query": object{"bool": object{"filter": filters(labels, nil, nil)}},
-		"aggs": object{"missing": object{"filter": without(fieldOfModel(e), nil)}}})
-	if err != nil {
-		return 0, 0, err
+	sum := func(field string, filter []object, n *int) asked {
+		return asked{inDocuments, object{"size": 0, "track_total_hits": false, "query": all(filter...), "aggs": object{"chunks": object{"sum": object{"field": field}}}}, func(r *result) error {
+			*n = r.value("chunks")
+			return nil
+		}}
 	}
-	return r.Hits.Total.Value - r.inside("missing"), r.Hits.Total.Value, nil
+	list := []asked{sum("chunk_count", filters(labels, nil, nil), &total)}
+	if s.HasVectors() {
+		list = append(list, sum("chunks", append(filters(labels, nil, nil), term("models", fieldOfModel(e))), &done))
+		list[1].in = inVectors
+	}
+	err = s.searchAll(ctx, list)
+	return min(done, total), total, err
 }
 
 // Vectors returns the state of the vectors; see kb.Store.

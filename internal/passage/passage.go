@@ -54,7 +54,7 @@ type Chunk struct {
 	Score    float64
 }
 
-// A Content is what is known of a chunk beside its text. It is zero if the chunk
+// A Content describes the place of a chunk in its document. It is zero if the chunk
 // does not exist.
 type Content struct {
 	Offset, Length int64 // in the text, in bytes

@@ -17,7 +17,7 @@ type Text struct {
 	relaxed bool
 }
 
-// A Kind is what the text of a query consists of.
+// A Kind classifies the text of a query.
 type Kind int
 
 // The kinds of texts.

@@ -7,9 +7,6 @@ const (
 	nearReversed = 0.5 // part of the bonus for terms in the other order
 )
 
-// NearPassages is for how many of the best chunks for passages the bonus counts.
-const NearPassages = 20
-
 // Near returns what the score of a chunk is raised by if two terms that follow each
 // other in a query stand close together in the text. It gets their positions, each
 // in order, and the lesser one of their weights.

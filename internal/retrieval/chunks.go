@@ -12,7 +12,6 @@ import (
 	"knowhow/internal/fusion"
 	"knowhow/internal/passage"
 	"knowhow/internal/query"
-	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
@@ -97,8 +96,8 @@ func SearchChunks(ctx context.Context, s ChunkStore, q search.ChunkQuery, o Opti
 	words := q.Text.Kind() == query.Words
 	both := words && q.Ranking == search.ByBoth
 	r := &Request{Query: documents, Plan: newPlan(q.Text, o.Languages, false), Depth: max(q.Top, NearHits),
-		Chunks: relevance.OfDocument * max(q.Top, relevance.NearPassages)}
-	x := &finder{store: s, o: o, r: r, meaning: both && r.Plan.Some, words: relevance.NearWords, near: relevance.ChunkCosine}
+		Chunks: ofDocument * max(q.Top, NearPassages)}
+	x := &finder{store: s, o: o, r: r, meaning: both && r.Plan.Some, words: nearWords, near: chunkCosine}
 	c, _, err := x.find(ctx)
 	if err != nil {
 		return nil, err
@@ -107,7 +106,7 @@ func SearchChunks(ctx context.Context, s ChunkStore, q search.ChunkQuery, o Opti
 	// One or two words that a document has say exactly what is wanted.
 	if both && !r.Plan.Some && c.Total == 0 {
 		r.Plan = newPlan(q.Text, o.Languages, true)
-		x.meaning, x.words, x.near = true, 1, relevance.ShortCosine
+		x.meaning, x.words, x.near = true, 1, shortCosine
 		if c, _, err = x.find(ctx); err != nil {
 			return nil, err
 		}
@@ -138,7 +137,7 @@ func searchNearest(ctx context.Context, s ChunkStore, q search.Query, o Options)
 	case vector == nil:
 		return &search.ChunkPage{}, nil
 	}
-	r := &Request{Query: q, Vector: vector, Chunks: max(Fused, relevance.OfDocument*q.Num)}
+	r := &Request{Query: q, Vector: vector, Chunks: max(Fused, ofDocument*q.Num)}
 	c, err := s.Gather(ctx, r)
 	if err != nil {
 		return nil, err
@@ -157,15 +156,15 @@ func rankChunks(p *Plan, c *Candidates, n int) []Chunk {
 	chunks := slices.Clone(c.Chunks)
 	for i, x := range chunks {
 		if p.Some && x.Complete && i < NearHits {
-			chunks[i].Score *= 1 + relevance.CompleteBonus
+			chunks[i].Score *= 1 + completeBonus
 		}
 	}
 	meaning := slices.ContainsFunc(chunks, func(x Chunk) bool { return x.HasCosine })
 	best := make([]Chunk, 0, len(chunks))
-	for _, s := range fuseChunks(chunks, fusion.DefaultWeight, relevance.ChunkCosine) {
+	for _, s := range fuseChunks(chunks, fusion.DefaultWeight, chunkCosine) {
 		x := chunks[s.index]
 		if x.Score = s.score; !meaning {
-			x.Score = s.score / (s.score + relevance.HalfScore)
+			x.Score = s.score / (s.score + halfScore)
 		}
 		best = append(best, x)
 	}
@@ -177,7 +176,26 @@ func rankChunks(p *Plan, c *Candidates, n int) []Chunk {
 	return spread(best, others[:min(len(others), n)], n)
 }
 
-// spread returns n of the best chunks; see [relevance.Spread].
+// spread returns n of the best chunks, with at most ofDocument chunks of each document
+// before those of others. others are chunks of documents that may be missing in best;
+// they follow the best ones. The result is ordered by score.
 func spread(best, others []Chunk, n int) []Chunk {
-	return relevance.Spread(best, others, n, func(c Chunk) int64 { return c.Document }, func(c Chunk) float64 { return c.Score })
+	var first, more []Chunk
+	of := map[int64]int{} // how many chunks of a document
+	for _, c := range best {
+		if of[c.Document]++; of[c.Document] <= ofDocument {
+			first = append(first, c)
+		} else {
+			more = append(more, c)
+		}
+	}
+	for _, c := range others {
+		if of[c.Document] == 0 && len(first) < n {
+			first = append(first, c)
+		}
+	}
+	first = first[:min(len(first), n)]
+	first = append(first, more[:min(len(more), n-len(first))]...)
+	slices.SortStableFunc(first, func(a, b Chunk) int { return cmp.Compare(b.Score, a.Score) })
+	return first
 }

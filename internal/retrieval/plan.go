@@ -8,10 +8,9 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/query"
-	"knowhow/internal/relevance"
 )
 
-// A Plan is what a text asks for.
+// A Plan lists the conditions of a text that match and that count in the ranking.
 type Plan struct {
 	Tree query.Node // of an expression; nil for words and for everything
 
@@ -55,7 +54,7 @@ func newPlan(text query.Text, languages []analysis.Language, anyWord bool) *Plan
 	}
 	typed := text.Words()
 	words, divided := significant(typed, languages)
-	p.Some = anyWord || len(typed) >= relevance.SomeWords || divided
+	p.Some = anyWord || len(typed) >= someWords || divided
 	p.Words = []Word{}
 	for _, w := range words {
 		if i := slices.IndexFunc(p.Words, func(o Word) bool { return o.Text == w }); i >= 0 && p.Some {
@@ -72,7 +71,7 @@ func newPlan(text query.Text, languages []analysis.Language, anyWord bool) *Plan
 		}
 	}
 	signs := analysis.Signs(text.Typed())
-	p.Signs = signs[:min(len(signs), relevance.MaxSigns)]
+	p.Signs = signs[:min(len(signs), maxSigns)]
 	for _, l := range languages {
 		var tokens []string
 		for t := range analysis.Tokens(text.String(), l) {

@@ -5,12 +5,7 @@ import (
 	"slices"
 
 	"knowhow/internal/fusion"
-	"knowhow/internal/relevance"
 )
-
-// languageBonus is the part of its score that a document in the language of the
-// question gets.
-const languageBonus = 0.25
 
 // rank returns the documents of candidates by relevance, with their final scores.
 // Documents that are not ranked keep their order at the end.
@@ -43,7 +38,7 @@ func prefer(p *Plan, best []Document) {
 	if p.Some {
 		for i := range best {
 			if best[i].Complete {
-				best[i].Score *= 1 + relevance.CompleteBonus
+				best[i].Score *= 1 + completeBonus
 			}
 		}
 	}

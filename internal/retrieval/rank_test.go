@@ -137,3 +137,19 @@ func TestRankChunks(t *testing.T) {
 		}
 	}
 }
+
+// TestSpread checks that a document has at most three chunks before those of
+// others, and that documents without a good chunk follow.
+func TestSpread(t *testing.T) {
+	best := []Chunk{{Document: 1, Score: 9}, {Document: 1, Score: 8}, {Document: 1, Score: 7}, {Document: 1, Score: 6}, {Document: 2, Score: 5}}
+	others := []Chunk{{Document: 1}, {Document: 3}}
+	for n, want := range map[int][]int{0: {}, 2: {1, 1}, 4: {1, 1, 1, 2}, 5: {1, 1, 1, 2, 3}, 9: {1, 1, 1, 1, 2, 3}} {
+		got := []int{}
+		for _, c := range spread(best, others, n) {
+			got = append(got, int(c.Document))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d chunks (-want +got)\n%s", n, diff)
+		}
+	}
+}

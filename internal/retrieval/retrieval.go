@@ -47,7 +47,7 @@ type ChunkStore interface {
 	ReadChunks(ctx context.Context, r *Request, chunks []Chunk) ([]search.ChunkHit, error)
 }
 
-// A Request is what a store gathers.
+// A Request says which candidates a store gathers.
 type Request struct {
 	search.Query       // conditions beside the text, order, duplicates and facets
 	Plan         *Plan // of Query.Text; nil to find by meaning only
@@ -68,7 +68,7 @@ type Request struct {
 	Near float64
 }
 
-// Candidates are what the decision needs.
+// Candidates are the documents and chunks that a decision is made about.
 type Candidates struct {
 	Total    int                 // documents that match
 	Complete int                 // of them, those with all words that count; only if Plan.Some
@@ -152,10 +152,30 @@ type Options struct {
 
 // Limits of candidates.
 const (
-	Fused       = 100 // best documents by words, and best chunks by meaning, that are ranked together
-	NearDocs    = 20  // documents without a word of the query that are found by meaning
-	TitleHits   = 20  // documents that come first because their titles are the query
-	NearHits    = 50  // best documents whose order depends on their language and on how many words they have
-	SimilarEach = 3   // words that are similar to one word
-	FarLetters  = 8   // of a word for which two edits are few
+	Fused        = 100 // best documents by words, and best chunks by meaning, that are ranked together
+	NearDocs     = 20  // documents without a word of the query that are found by meaning
+	TitleHits    = 20  // documents that come first because their titles are the query
+	NearHits     = 50  // best documents whose order depends on how close together words stand, on their language and on how many words they have
+	NearPassages = 20  // best chunks for passages whose order depends on how close together words stand
+	SimilarEach  = 3   // words that are similar to one word
+	FarLetters   = 8   // of a word for which two edits are few
+)
+
+// Constants of the ranking.
+const (
+	someWords     = 3    // least number of words of a plain query for which some of them are enough
+	maxSigns      = 16   // signs of a query that are used
+	completeBonus = 0.2  // part of the score, for documents with all words of a query of which some are enough
+	languageBonus = 0.25 // likewise for documents in the language of the question
+	halfScore     = 10   // score of a chunk that becomes 0.5
+	ofDocument    = 3    // chunks of a document that precede those of others
+)
+
+// Documents without a word of the query are found if it has so many words that count
+// and if their cosine is so great.
+const (
+	nearWords   = 2
+	nearCosine  = 0.35
+	chunkCosine = 0.25 // in a search for chunks, where notes are short and few
+	shortCosine = 0.4  // for one or two words that no document has together
 )

@@ -6,7 +6,6 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/passage"
-	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
@@ -26,7 +25,7 @@ func Search(ctx context.Context, s Store, q search.Query, o Options) (*search.Pa
 	if byScore && r.Depth > 0 && !r.Plan.isSingle() {
 		r.Depth = max(r.Depth, NearHits)
 	}
-	x := &finder{store: s, o: o, r: r, meaning: r.Plan.Some && byScore, words: relevance.NearWords, near: relevance.NearCosine}
+	x := &finder{store: s, o: o, r: r, meaning: r.Plan.Some && byScore, words: nearWords, near: nearCosine}
 	c, similar, err := x.find(ctx)
 	if err != nil {
 		return nil, err

@@ -346,7 +346,7 @@ type ChunkQuery struct {
 	Top     int // how many chunks to return
 }
 
-// A Ranking is what the order of chunks depends on.
+// A Ranking says whether chunks are ordered by words, by meaning, or by both.
 type Ranking int
 
 // The rankings.

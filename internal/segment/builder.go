@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A Document is what a [Builder] needs of a document besides its chunks.
+// A Document has the fields of a document that a [Builder] needs, without its chunks.
 type Document struct {
 	Row   int64    // a number that no other document has; not negative
 	Title []string // tokens of the title

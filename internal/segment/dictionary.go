@@ -25,7 +25,7 @@ const (
 	indexEntry   = 4 + 4 + 8 + 8 // offset of the block, number of sets, offsets of postings and positions before it
 )
 
-// An entry is what a dictionary has for a term.
+// An entry describes a term of a dictionary.
 type entry struct {
 	number    int // of the term in the order of the dictionary
 	df        int // chunks with the term; for words: documents

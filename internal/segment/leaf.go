@@ -36,7 +36,7 @@ type Leaf struct {
 	terms    bool // every part has no phrase, and at most one term unless apart is true, and df is that of the terms
 }
 
-// A part is what a leaf finds in one segment.
+// A part is the result of a leaf in one segment.
 type part struct {
 	terms   []entry
 	first   [1]entry // where terms begins

@@ -119,7 +119,7 @@ func (e *Damage) Error() string { return "the search segment is damaged: " + e.R
 // Unwrap makes a Damage an error of kind Corrupt.
 func (e *Damage) Unwrap() error { return errkind.Corrupt }
 
-// A damaged is what functions of this package panic with if they read values
+// A damaged is the value that functions of this package panic with if they read values
 // that cannot be right. Catch turns it into a Damage.
 type damaged string
 

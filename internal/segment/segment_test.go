@@ -160,7 +160,7 @@ func collect(t testing.TB, parts [][]testDoc, gone map[int64]bool) (c *Collectio
 	return NewCollection(segments, deleted), segments, deleted
 }
 
-// A testLeaf is what a test passes to [Search.Leaf].
+// A testLeaf has the arguments of [Search.Leaf].
 type testLeaf struct {
 	weight   float32
 	fields   Fields
@@ -264,7 +264,7 @@ func differ(positions [][]int, used map[int]bool) bool {
 	return false
 }
 
-// A counted is what brute force finds of a leaf in one chunk.
+// A counted has the occurrences of a leaf in one chunk, found by brute force.
 type counted struct {
 	tf  counts // in the wanted fields
 	has bool   // the chunk counts in the document frequency of the leaf

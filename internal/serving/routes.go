@@ -107,13 +107,37 @@ func (l *labelHandlers) shutdown(ctx context.Context) error {
 // status returns what the console shows. It lists the paths that are left out of the
 // source with the label leftOut.
 func (s *Server) status(ctx context.Context, leftOut string) (console.Status, error) {
+	f, status := s.o.Folder, console.Status{Version: s.o.Version, Sources: []console.Source{}}
 	sources, err := s.current(ctx)
 	if err != nil {
-		return console.Status{}, err
+		return status, err
 	}
-	status, err := s.o.Status(ctx, sources, leftOut)
-	status.Version, status.Endpoints = s.o.Version, s.endpoints(sources)
-	return status, err
+	status.Endpoints = s.endpoints(sources)
+	indexed, err := f.Status(ctx, Labels(sources), leftOut != "")
+	if err != nil {
+		return status, err
+	}
+	if done, total, err := f.Index.Embedding(ctx, Labels(sources)); err != nil {
+		return status, err
+	} else if total > 0 {
+		status.Vectors = &console.Vectors{Done: done, Total: total, Seconds: int64(indexed.Stats.VectorTime.Seconds())}
+	}
+	for _, src := range indexed.Sources {
+		to := console.Source{
+			Label: src.Label, Path: src.Path, Description: src.Description, Documents: src.Documents, TextBytes: src.TextBytes,
+			Watched: src.Process != nil, Indexing: (*console.Progress)(src.Indexing), LeftOut: src.LeftOut, InPart: src.InPart,
+		}
+		if src.Incomplete != nil {
+			to.Incomplete = src.Incomplete.State()
+		}
+		if src.Label == leftOut {
+			for _, p := range src.LeftOutPaths {
+				to.Paths = append(to.Paths, console.Path(p))
+			}
+		}
+		status.Sources = append(status.Sources, to)
+	}
+	return status, nil
 }
 
 // endpoints returns the MCP endpoints with search tools, that of all sources first.

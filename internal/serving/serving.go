@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/console"
 	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
 	"knowhow/internal/indexing"
@@ -41,9 +40,6 @@ type Options struct {
 	// nil for none.
 	Tools     *kbmcp.Options
 	MaxUpload int64 // bytes of a file; 0 means the default of package kb
-
-	// Status returns what the console shows besides the endpoints.
-	Status func(ctx context.Context, sources []document.Source, leftOut string) (console.Status, error)
 
 	Once    bool            // examine the sources only once
 	Lines   *terminal.Lines // for a progress bar and lines about the sources
@@ -90,7 +86,8 @@ const (
 )
 
 // Run calls serve, which serves clients and calls begin as soon as indexing may
-// begin. It does the work in the background until serve returns.
+// begin. It indexes until serve returns. The work of the data folder ends
+// with the folder.
 func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin func()) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	f := s.o.Folder
@@ -107,7 +104,7 @@ func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin 
 	defer background.Wait()
 	defer cancel()
 	defer s.closeJobs(ctx)
-	background.Go(func() { f.Work(ctx, s.base, s.o.Lines) })
+	f.Work(ctx, s.base, s.o.Lines)
 	return serve(ctx, func() {
 		background.Go(func() {
 			select {

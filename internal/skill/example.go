@@ -2,7 +2,6 @@ package skill
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -31,9 +30,8 @@ type argument struct{ name, json string }
 // arguments returns an example of every required argument in the order of the
 // properties, up to 16 KiB.
 func (d *document) arguments() []argument {
-	d.steps = 0
-	e := exampler{document: d, left: maxExample}
-	return e.members(e.pick(d.shape(d.root)), 1)
+	e := exampler{document: &document{root: d.root, first: true}, left: maxExample}
+	return e.members(e.shape(d.root), 1)
 }
 
 // members returns examples of the properties of an object.
@@ -46,29 +44,6 @@ func (e *exampler) members(s *shape, depth int) []argument {
 		members = append(members, argument{name, e.value(e.shape(s.schemas[name]), depth)})
 	}
 	return members
-}
-
-// pick merges the first variant of a choice into a shape that has one.
-func (e *exampler) pick(s *shape) *shape {
-	if len(s.variants) == 0 {
-		return s
-	}
-	first := e.shape(s.variants[0])
-	merged := &shape{
-		layers: append(slices.Clone(s.layers), first.layers...), types: s.types, variants: first.variants,
-		names: slices.Clone(s.names), schemas: maps.Clone(s.schemas), required: maps.Clone(s.required),
-	}
-	if len(merged.types) == 0 {
-		merged.types = first.types
-	}
-	for _, name := range first.names {
-		if _, ok := merged.schemas[name]; !ok {
-			merged.names = append(merged.names, name)
-		}
-	}
-	maps.Copy(merged.schemas, first.schemas) // the schema of the variant takes precedence, because it is more specific
-	maps.Copy(merged.required, first.required)
-	return merged
 }
 
 // wanted returns the properties of an example: the required ones, and as many
@@ -104,9 +79,6 @@ func (e *exampler) value(s *shape, depth int) string {
 		return given
 	}
 	ended := depth > maxExampleDepth || e.left <= 0
-	if len(s.variants) > 0 && !ended {
-		return e.value(e.pick(s), depth+1)
-	}
 	kind := ""
 	if len(s.types) > 0 {
 		kind = s.types[0]

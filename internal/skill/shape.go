@@ -19,7 +19,8 @@ const maxSteps = 200_000
 // A document is an input schema whose references are followed.
 type document struct {
 	root  *value
-	steps int // number of steps so far
+	steps int  // number of steps so far
+	first bool // merge the first variant of a choice, as for an example
 }
 
 // A shape is a schema whose references are resolved and whose allOf is merged.
@@ -51,8 +52,8 @@ func (d *document) shape(schema *value) *shape {
 		}
 		queue = append(queue, d.resolve(layer.get("$ref").str()))
 		queue = append(queue, bounded(layer.get("allOf").list())...)
-		queue = append(queue, s.choice(layer)...)
-		d.steps += 1 + s.addProperties(layer)
+		queue = append(queue, s.choice(layer, d.first)...)
+		d.steps += 1 + s.addProperties(layer, d.first)
 	}
 	s.findTypes()
 	return s
@@ -62,8 +63,8 @@ func (d *document) shape(schema *value) *shape {
 func bounded(schemas []*value) []*value { return schemas[:min(len(schemas), maxVariants)] }
 
 // choice records the variants of anyOf and oneOf. If only one of them is not
-// null, it is returned instead.
-func (s *shape) choice(layer *value) []*value {
+// null, or with first the first one, it is returned instead.
+func (s *shape) choice(layer *value, first bool) []*value {
 	for _, word := range []string{"anyOf", "oneOf"} {
 		var variants []*value
 		all := layer.get(word).list()
@@ -74,8 +75,8 @@ func (s *shape) choice(layer *value) []*value {
 			}
 			variants = append(variants, v)
 		}
-		if len(variants) == 1 {
-			return variants
+		if len(variants) == 1 || first && len(variants) > 0 {
+			return variants[:1]
 		}
 		if s.variants == nil {
 			s.variants = bounded(variants)
@@ -84,13 +85,17 @@ func (s *shape) choice(layer *value) []*value {
 	return nil
 }
 
-// addProperties merges the properties of a layer; earlier layers take
-// precedence. It returns the number of processed properties.
-func (s *shape) addProperties(layer *value) (steps int) {
+// addProperties merges the properties of a layer. Earlier layers take
+// precedence, or with last later ones, as a variant is more specific. It returns
+// the number of processed properties.
+func (s *shape) addProperties(layer *value, last bool) (steps int) {
 	if p := layer.get("properties"); p != nil && p.kind == "object" {
 		for _, name := range p.names {
-			if _, ok := s.schemas[name]; !ok {
+			_, known := s.schemas[name]
+			if !known {
 				s.names = append(s.names, name)
+			}
+			if !known || last {
 				s.schemas[name] = p.get(name)
 			}
 		}

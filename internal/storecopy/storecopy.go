@@ -14,7 +14,7 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A Store is what documents are copied from and to. Package index and package
+// A Store is one end of a copy. Package index and package
 // opensearch implement it.
 type Store interface {
 	// Numbers returns the numbers of up to n documents that are greater than
@@ -50,7 +50,7 @@ type Options struct {
 	Report func(step string, done int)
 }
 
-// A Result is what was copied.
+// A Result counts what was copied.
 type Result struct {
 	Copied    int // documents that were not there, or were different
 	Unchanged int // documents that were there

@@ -32,7 +32,7 @@ const (
 	poolMax
 )
 
-// A config is what this package reads of a config.json.
+// A config has the members of a config.json that this package reads.
 type config struct {
 	Type          string  `json:"model_type"`
 	Hidden        int     `json:"hidden_size"`

@@ -15,7 +15,7 @@ import (
 // skipped without it.
 const modelVariable = "MINILM_DIR"
 
-// A reference is what sentence-transformers gives for some texts.
+// A reference has the vectors of sentence-transformers for some texts.
 type reference struct {
 	Texts  []referenceText
 	Hidden struct {
@@ -25,7 +25,7 @@ type reference struct {
 	} `json:"hidden_states"`
 }
 
-// A referenceText is what sentence-transformers gives for one text.
+// A referenceText has the tokens and the vector of one text.
 type referenceText struct {
 	Name      string
 	Text      string

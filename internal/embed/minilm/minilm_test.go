@@ -10,7 +10,7 @@ import (
 	"knowhow/internal/embed/bert"
 )
 
-// A reference is what sentence-transformers gives for some texts with the weights
+// A reference has the vectors of sentence-transformers for some texts with the weights
 // in float32.
 type reference struct {
 	Texts []struct {

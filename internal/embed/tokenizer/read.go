@@ -51,7 +51,7 @@ func ReadVocabulary(vocab string, o Options) (*Tokenizer, error) {
 	return t, nil
 }
 
-// A file is what this package reads of a tokenizer.json.
+// A file has the members of a tokenizer.json that this package reads.
 type file struct {
 	Added []struct {
 		ID      int32  `json:"id"`

@@ -1,0 +1,311 @@
+package opensearch
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/document"
+	"knowhow/internal/passage"
+	"knowhow/internal/relevance"
+	"knowhow/internal/retrieval"
+	"knowhow/internal/search"
+)
+
+// Limits of a page.
+const (
+	maxAlso    = 20 // other documents with the text of a hit that are named
+	pageChunks = 9  // chunks of a document that passages are made of
+	nearBest   = 3  // of these, those whose scores depend on the distances between words
+)
+
+// A pageRow is a document of a page with some of its chunks.
+type pageRow struct {
+	row
+	chunks []chunk // that match by words, best first
+	other  []chunk // others that were asked for
+}
+
+// chunk returns the chunk with a number, or an empty one.
+func (r *pageRow) chunk(n int) chunk {
+	for _, c := range slices.Concat(r.chunks, r.other) {
+		if c.N == n {
+			return c
+		}
+	}
+	return chunk{}
+}
+
+// readRows returns a search for documents with the n best chunks of each and with
+// other chunks that have some numbers. Documents that do not meet the conditions are
+// left out. out gets the others by number.
+func (m *matching) readRows(documents []int64, n int, others []int, out map[int64]*pageRow) asked {
+	inner := func(name string, query object, n int) object {
+		return object{"nested": object{"path": "chunks", "query": query, "inner_hits": withTexts(name, n)}}
+	}
+	var should []object
+	if q, ok := chunkQuery(m.leaves); ok && n > 0 {
+		should = append(should, inner("best", q, n))
+	}
+	if len(others) > 0 {
+		others = slices.Compact(slices.Sorted(slices.Values(others)))
+		should = append(should, inner("other", oneOf("chunks.n", others), min(len(others), maxWindow)))
+	}
+	query := object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("number", documents)), "should": slices.Concat(should, []object{})}}
+	return asked{inDocuments, only(object{"size": len(documents), "track_total_hits": false, "query": query}, rowFields...), func(r *result) error {
+		for _, h := range r.Hits.Hits {
+			full, err := h.row()
+			if err != nil {
+				return err
+			}
+			p := &pageRow{row: full}
+			if p.chunks, err = h.chunks("best"); err == nil {
+				p.other, err = h.chunks("other")
+			}
+			if err != nil {
+				return err
+			}
+			out[p.Number] = p
+		}
+		return nil
+	}}
+}
+
+// readAlso returns a search for the paths of the documents that match and have the
+// text of a document of a page, by number. out gets them by the number of that
+// document.
+func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[int64][]string) []asked {
+	var wanted []string
+	for _, n := range documents {
+		if t := twins[n]; !strings.HasPrefix(t, noTwin) {
+			wanted = append(wanted, t)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []object{{"path": "asc"}, {"number": "asc"}},
+		"query": all(append(slices.Clone(m.filter), m.query, oneOf("twin", wanted))...)}, "number", "path", "source_path", "title", "twin")
+	return []asked{{inDocuments, body, func(r *result) error {
+		rows, err := r.rows()
+		for _, n := range documents {
+			for _, o := range rows {
+				if o.Twin == twins[n] && o.Number != n && o.Path != "" && len(out[n]) < maxAlso {
+					out[n] = append(out[n], document.ResultPath(o.Path, o.SourcePath, o.Title))
+				}
+			}
+		}
+		return err
+	}}}
+}
+
+// Read reads the documents of a page with one request; see [retrieval.Store].
+func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retrieval.Document) (retrieval.Contents, error) {
+	c := &contents{s: f.s, m: f.m, page: page}
+	numbers, others := make([]int64, len(page)), []int{}
+	for i, d := range page {
+		numbers[i] = d.Number
+		if d.Score <= rankedByWord || d.NearChunk >= 0 || len(r.Sort) > 0 {
+			others = append(others, max(d.NearChunk, 0))
+		}
+	}
+	n := 1
+	if r.Passages > 0 {
+		n = pageChunks
+	}
+	rows, also := map[int64]*pageRow{}, map[int64][]string{}
+	list := []asked{f.m.readRows(numbers, n, others, rows)}
+	if r.Distinct {
+		list = append(list, f.m.readAlso(numbers, f.twins, also)...)
+	}
+	if err := f.s.searchAll(ctx, list); err != nil {
+		return nil, err
+	}
+	for _, d := range page {
+		x := rows[d.Number]
+		if x == nil { // removed meanwhile
+			x = &pageRow{}
+		}
+		c.rows, c.also = append(c.rows, x), append(c.also, also[d.Number])
+	}
+	return c, nil
+}
+
+// A contents is the documents of a page. It implements [retrieval.Contents].
+type contents struct {
+	s      *Store
+	m      *matching
+	page   []retrieval.Document
+	rows   []*pageRow
+	also   [][]string
+	chunks []chunk // that passages are made of
+	places []int   // and their documents
+}
+
+// Hits returns the documents in order.
+func (c *contents) Hits() []search.Hit {
+	out := make([]search.Hit, len(c.rows))
+	for i, r := range c.rows {
+		if r.ID != "" {
+			out[i] = r.hit()
+			out[i].Also = c.also[i]
+		}
+	}
+	return out
+}
+
+// Chunks returns the best chunks by words. Vectors do not count.
+func (c *contents) Chunks(context.Context) ([]retrieval.Chunk, error) {
+	type placed struct {
+		chunk
+		place int
+	}
+	var all []placed
+	for i, r := range c.rows {
+		for _, x := range c.m.preferNear(r) {
+			all = append(all, placed{x, i})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(b.score, a.score) })
+	var out []retrieval.Chunk
+	for _, x := range all[:min(len(all), passage.MaxChunks)] {
+		c.chunks, c.places = append(c.chunks, x.chunk), append(c.places, x.place)
+		out = append(out, retrieval.Chunk{Document: c.page[x.place].Number, Number: x.N, Score: x.score})
+	}
+	return out, nil
+}
+
+// preferNear returns the chunks of a document that match. It raises the scores of the
+// best ones in which words that follow each other in the query stand close together.
+func (m *matching) preferNear(r *pageRow) []chunk {
+	if len(m.leaves) < 2 {
+		return r.chunks
+	}
+	leafOf := map[string]int{} // by token
+	for i, l := range m.leaves {
+		for _, p := range l.patterns {
+			if len(p.tokens) == 1 && !p.prefix && l.match == nil {
+				leafOf[p.tokens[0]] = i
+			}
+		}
+	}
+	for i, c := range r.chunks[:min(len(r.chunks), nearBest)] {
+		positions, at := make([][]uint32, len(m.leaves)), uint32(0)
+		for x := range analysis.Analyze(c.Text, analysis.LanguageOf(r.Lang)) {
+			if x.Token != "" && !x.Beside {
+				at++
+			}
+			if l, ok := leafOf[x.Token]; ok {
+				positions[l] = append(positions[l], at)
+			}
+		}
+		for l := range m.leaves[1:] {
+			r.chunks[i].score += float64(relevance.Near(positions[l], positions[l+1], min(m.weight(m.leaves[l]), m.weight(m.leaves[l+1]))))
+		}
+	}
+	return r.chunks
+}
+
+// Beginnings returns the texts of chunks that represent documents.
+func (c *contents) Beginnings(_ context.Context, places []int) ([]string, error) {
+	out := make([]string, len(places))
+	for i, p := range places {
+		out[i] = document.Truncate(c.first(p).Text, passage.MaxChunk)
+	}
+	return out, nil
+}
+
+// first returns the chunk that represents a document: the best one by words, or the
+// nearest one in meaning, or the first one.
+func (c *contents) first(place int) chunk {
+	if r := c.rows[place]; len(r.chunks) > 0 {
+		return r.chunks[0]
+	}
+	return c.rows[place].chunk(max(c.page[place].NearChunk, 0))
+}
+
+// Conditions returns the conditions on words.
+func (c *contents) Conditions() (all, text, title []passage.Condition) {
+	return conditions(c.m.leaves, "", c.m.weight), conditions(c.m.leaves, "title", c.m.weight), conditions(c.m.leaves, "content", c.m.weight)
+}
+
+// chunkOf returns a chunk that passages are made of.
+func (c *contents) chunkOf(x passage.Chunk) chunk {
+	if x.Number < 0 {
+		return c.first(-1 - x.Number)
+	}
+	return c.chunks[x.Number]
+}
+
+// Contents returns what is known of chunks.
+func (c *contents) Contents(_ context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
+	out := make([]passage.Content, len(chunks))
+	for i, x := range chunks {
+		k, r := c.chunkOf(x), c.rows[x.Document]
+		out[i] = passage.Content{Offset: int64(k.Offset), Length: int64(len(k.Text)), TextSize: r.TextSize, Heading: k.Heading, Lang: r.Lang}
+	}
+	return out, nil
+}
+
+// Window returns a part of the text of a chunk's document. It only reads what is
+// not stored with the chunk.
+func (c *contents) Window(ctx context.Context, x passage.Chunk, from, to int64) (string, error) {
+	k := c.chunkOf(x)
+	for _, known := range []struct {
+		off  int
+		text string
+	}{{k.Offset, k.Text}, {k.Offset - k.Before, k.Around}} {
+		if off := int64(known.off); off <= from && from <= to && to <= off+int64(len(known.text)) {
+			return known.text[from-off : to-off], nil
+		}
+	}
+	_, text, err := c.s.window(ctx, c.rows[x.Document].ID, c.m.labels, []string{"number"}, from, to)
+	return text, err
+}
+
+// Locate sets the pages and headings of passages.
+func (c *contents) Locate(_ context.Context, places []passage.Place) error {
+	for _, p := range places {
+		r := c.rows[p.Document]
+		for _, k := range slices.Concat(r.chunks, r.other) {
+			if int64(k.Offset-passage.Around) <= p.Offset && p.Offset <= int64(k.End) {
+				p.Page = passage.PageAt(k.Pages, p.Offset)
+				if p.Inside && len(k.Sections) > 0 {
+					p.Heading = passage.HeadingAt(k.Sections, p.Offset)
+				}
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// ReadChunks reads chunks with their documents with one request; see
+// [retrieval.ChunkStore].
+func (f *finding) ReadChunks(ctx context.Context, _ *retrieval.Request, chunks []retrieval.Chunk) ([]search.ChunkHit, error) {
+	wanted := map[int64][]int{}
+	for _, c := range chunks {
+		wanted[c.Document] = append(wanted[c.Document], c.Number)
+	}
+	rows := map[int64]*pageRow{}
+	var list []asked
+	for document, numbers := range wanted {
+		list = append(list, f.m.readRows([]int64{document}, 0, numbers, rows))
+	}
+	if err := f.s.searchAll(ctx, list); err != nil {
+		return nil, err
+	}
+	var out []search.ChunkHit
+	for _, c := range chunks {
+		r := rows[c.Document]
+		if r == nil || c.Number >= r.ChunkCount {
+			continue // removed meanwhile
+		}
+		k := r.chunk(c.Number)
+		out = append(out, search.ChunkHit{Record: *r.record(), Chunk: c.Number, Text: document.Truncate(k.Text, passage.MaxChunk), Heading: k.Heading,
+			Page: passage.PageAt(k.Pages, int64(k.Offset)), Score: c.Score})
+	}
+	return out, nil
+}
