@@ -1,7 +1,6 @@
 package fess
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"mime"
@@ -92,7 +91,7 @@ func (c *Client) send(ctx context.Context, path string, params []param, want str
 	defer resp.Body.Close()
 	a := &answer{path: path, status: resp.StatusCode, header: resp.Header, wanted: hasType(resp.Header, want)}
 	if a.wanted {
-		a.body, err = c.body(resp)
+		a.body, err = io.ReadAll(io.LimitReader(resp.Body, c.maxBody+1))
 		if err != nil {
 			return nil, callError(ctx, call, path, err)
 		}
@@ -105,24 +104,6 @@ func (c *Client) send(ctx context.Context, path string, params []param, want str
 		"took", time.Since(start).Round(time.Microsecond))
 	return a, nil
 }
-
-// body reads the body of an answer, up to one byte more than the limit. Its
-// buffer initially has the size of the last answer, because growing costs more
-// than reading.
-func (c *Client) body(resp *http.Response) ([]byte, error) {
-	var b bytes.Buffer
-	size := resp.ContentLength
-	if size < 0 {
-		size = c.usual.Load()
-	}
-	b.Grow(int(min(max(size, 0), maxUsual)) + bytes.MinRead)
-	_, err := b.ReadFrom(io.LimitReader(resp.Body, c.maxBody+1))
-	c.usual.Store(int64(b.Len()))
-	return b.Bytes(), err
-}
-
-// maxUsual limits the initial size of the buffer, in bytes.
-const maxUsual = 256 << 10
 
 // authorization returns the Authorization header of a request, or "" for none.
 // A client that passes tokens through sends the caller's token, and fails if

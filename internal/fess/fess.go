@@ -80,8 +80,7 @@ type Client struct {
 	maxBody     int64
 	log         *slog.Logger
 	api         detector
-	sawCapped   atomic.Bool  // the lower page size of the server has been logged
-	usual       atomic.Int64 // size of the last answer, in bytes
+	sawCapped   atomic.Bool // the lower page size of the server has been logged
 }
 
 // New returns a client. It makes no request. Invalid options are an error of

@@ -166,13 +166,15 @@ type handle struct {
 	JobID     string  `json:"jobId"`
 	State     string  `json:"state"`
 	Progress  float64 `json:"progress"`
+	Total     float64 `json:"total,omitempty"` // in the job_get tool, if it is known
 	Message   string  `json:"message"`
 	StartedAt string  `json:"startedAt"` // RFC 3339, like UpdatedAt
 	UpdatedAt string  `json:"updatedAt"`
 }
 
 func newHandle(st *job.Status) handle {
-	return handle{st.ID, string(st.State), st.Progress, st.Message, instant(st.StartedAt), instant(st.UpdatedAt)}
+	return handle{JobID: st.ID, State: string(st.State), Progress: st.Progress, Message: st.Message,
+		StartedAt: instant(st.StartedAt), UpdatedAt: instant(st.UpdatedAt)}
 }
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
@@ -196,15 +198,9 @@ type jobArgs struct {
 
 // A jobResult is a job as returned by the job_get tool.
 type jobResult struct {
-	JobID     string                 `json:"jobId"`
-	State     string                 `json:"state"`
-	Progress  float64                `json:"progress"`
-	Total     float64                `json:"total,omitempty"` // omitted if it is not known
-	Message   string                 `json:"message"`
-	StartedAt string                 `json:"startedAt"`
-	UpdatedAt string                 `json:"updatedAt"`
-	Result    any                    `json:"result,omitempty"` // if done
-	Error     *mcpserver.ErrorObject `json:"error,omitempty"`  // if failed
+	handle
+	Result any                    `json:"result,omitempty"` // if done
+	Error  *mcpserver.ErrorObject `json:"error,omitempty"`  // if failed
 }
 
 // getJob returns a job to the caller that started it. For other callers the job
@@ -224,9 +220,8 @@ func (t *Tools) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (an
 	case err != nil:
 		return nil, err
 	}
-	h := newHandle(&st)
-	r := jobResult{JobID: h.JobID, State: h.State, Progress: h.Progress, Total: st.Total, Message: h.Message,
-		StartedAt: h.StartedAt, UpdatedAt: h.UpdatedAt}
+	r := jobResult{handle: newHandle(&st)}
+	r.Total = st.Total
 	switch st.State {
 	case job.Done:
 		r.Result, err = asResult(st.Result)
