@@ -137,7 +137,8 @@ func callError(ctx, call context.Context, path string, err error) error {
 	}
 	if httpclient.TimedOut(call, err) {
 		return &errkind.Remote{Kind: errkind.Timeout, Endpoint: path, Status: http.StatusGatewayTimeout,
-			Message: "the Fess server did not answer in time; try again, or raise the request timeout in the configuration"}
+			Message: "the Fess server did not answer in time; try again, or raise the request timeout in the " +
+				"configuration"}
 	}
 	return transportError(path, err)
 }

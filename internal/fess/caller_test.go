@@ -39,7 +39,11 @@ var calls = map[string]func(context.Context, *Client) error{
 		_, err := c.ReadText(ctx, "finance0", nil, 0, 1)
 		return err
 	},
-	"StoredCopy": func(ctx context.Context, c *Client) error { _, err := c.StoredCopy(ctx, "finance0", nil); return err },
+	"StoredCopy": func(ctx context.Context, c *Client) error {
+		_,
+			err := c.StoredCopy(ctx, "finance0", nil)
+		return err
+	},
 	"Suggest": func(ctx context.Context, c *Client) error {
 		_, err := c.Suggest(ctx, search.SuggestQuery{Num: 1})
 		return err
@@ -61,7 +65,8 @@ func TestPassThroughRefuses(t *testing.T) {
 		for _, token := range []string{"", " ", "two words", "a\r\nX-Evil: 1", "töken", strings.Repeat("x", 4097)} {
 			err := call(search.WithToken(t.Context(), token), c)
 			r, ok := errors.AsType[*errkind.Remote](err)
-			if !ok || !errors.Is(err, errkind.Unauthorized) || r.Status != 401 || !strings.Contains(r.Message, "X-Fess-Token") {
+			if !ok || !errors.Is(err, errkind.Unauthorized) || r.Status != 401 ||
+				!strings.Contains(r.Message, "X-Fess-Token") {
 				t.Errorf("%s() with token %.20q = %v, want kind Unauthorized naming X-Fess-Token", name, token, err)
 			}
 			if token != "" && token != " " && strings.Contains(fmt.Sprint(err), token) {
@@ -138,7 +143,8 @@ func TestBadToken(t *testing.T) {
 				err := call(t.Context(), c)
 				refused := errors.Is(err, errkind.Unauthorized) && errkind.ReasonOf(err) == TokenReason
 				if want := engine == "green" && name != "Health"; refused != want {
-					t.Errorf("%s: %s() with a bad token, engine %s = %v, want a refusal of the token: %v", api, name, engine, err, want)
+					t.Errorf("%s: %s() with a bad token, engine %s = %v, want a refusal of the token: %v", api, name,
+						engine, err, want)
 				}
 				if err != nil && strings.Contains(err.Error(), "expired") {
 					t.Errorf("%s: %s() gives the token away: %v", api, name, err)
@@ -150,15 +156,18 @@ func TestBadToken(t *testing.T) {
 
 // TestStoredCopy checks both ways to a copy.
 func TestStoredCopy(t *testing.T) {
-	docs := []document.Document{{ID: "kept", Label: "finance", Title: "Kept", URL: "https://a.example/kept?a=1&b=2", Text: "kept"},
+	docs := []document.Document{{ID: "kept", Label: "finance", Title: "Kept", URL: "https://a.example/kept?a=1&b=2",
+		Text: "kept"},
 		{ID: "plain", Label: "finance", Title: "Plain", URL: "file:///plain", Text: "plain"},
 		{ID: "blank", Label: "finance", Title: "Blank", URL: "file:///blank", Text: "blank"}}
 	const html = "<html><head><meta charset=Shift_JIS></head><body>\n<div>\n</div>\n<p>日本語</p></body></html>"
 	for _, api := range []string{"v1", "v2", "both"} {
-		h := fesstest.NewHandler(docs, fesstest.Options{ContextPath: "/fess", API: api, More: map[string]fesstest.More{"kept": {Copy: html}, "blank": {Copy: " \n"}}})
+		h := fesstest.NewHandler(docs, fesstest.Options{ContextPath: "/fess", API: api,
+			More: map[string]fesstest.More{"kept": {Copy: html}, "blank": {Copy: " \n"}}})
 		c := clientOf(t, h, Options{})
 		got, err := c.StoredCopy(t.Context(), "kept", []string{"finance"})
-		if err != nil || string(got.Data) != html || got.DocID != "kept" || got.URL != docs[0].URL || got.MediaType != "text/html; charset=utf-8" {
+		if err != nil || string(got.Data) != html || got.DocID != "kept" || got.URL != docs[0].URL ||
+			got.MediaType != "text/html; charset=utf-8" {
 			t.Errorf("%s: StoredCopy(kept) = %+v, %v, want the page", api, got, err)
 		}
 		for _, id := range []string{"plain", "blank"} {
@@ -195,16 +204,21 @@ func TestStoredCopyHostile(t *testing.T) {
 		{"outage", "v1", 503, "text/html", "<html>", errkind.Unavailable},
 		{"rates", "v1", 429, "application/json", "{}", errkind.Busy},
 		{"too large", "v1", 200, "text/html", strings.Repeat("x", 1<<17), errkind.Unavailable},
-		{"another document", "v2", 200, "application/json", `{"response":{"status":0,"doc_id":"b","content":"<!DOCTYPE html>"}}`, errkind.Unsupported},
-		{"no frame", "v2", 200, "application/json", `{"response":{"status":0,"doc_id":"a","content":"<html>x</html>"}}`, errkind.Unsupported},
-		{"unknown", "v2", 404, "application/json", `{"response":{"status":1,"error":{"code":"not_found"}}}`, errkind.Unsupported},
-		{"login wanted", "v2", 401, "application/json", `{"response":{"status":1,"error":{"code":"auth_required"}}}`, errkind.Unauthorized},
+		{"another document", "v2", 200, "application/json",
+			`{"response":{"status":0,"doc_id":"b","content":"<!DOCTYPE html>"}}`, errkind.Unsupported},
+		{"no frame", "v2", 200, "application/json", `{"response":{"status":0,"doc_id":"a","content":"<html>x</html>"}}`,
+			errkind.Unsupported},
+		{"unknown", "v2", 404, "application/json", `{"response":{"status":1,"error":{"code":"not_found"}}}`,
+			errkind.Unsupported},
+		{"login wanted", "v2", 401, "application/json", `{"response":{"status":1,"error":{"code":"auth_required"}}}`,
+			errkind.Unauthorized},
 		{"page", "v2", 200, "text/html", "<html>", errkind.Unsupported},
 		{"broken", "v2", 200, "application/json", `{"response":`, errkind.Unavailable},
 		{"too large", "v2", 200, "application/json", strings.Repeat(" ", 1<<17), errkind.Unavailable},
 	}
 	for _, test := range tests {
-		c := clientOf(t, copyServer{v1Row, v2Row, page(test.status, test.contentType, test.body)}, Options{API: test.api, MaxBody: 1 << 16})
+		c := clientOf(t, copyServer{v1Row, v2Row, page(test.status, test.contentType, test.body)},
+			Options{API: test.api, MaxBody: 1 << 16})
 		if got, err := c.StoredCopy(t.Context(), "a", nil); !errors.Is(err, test.kind) {
 			t.Errorf("%s, %s: StoredCopy() = %+v, %v, want kind %v", test.api, test.name, got, err, test.kind)
 		}

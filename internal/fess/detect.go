@@ -49,7 +49,8 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 		return a, c.unusable(a)
 	}
 	if c.api.remember(unknown) {
-		c.log.WarnContext(ctx, "Fess's API no longer exists: detecting its version again", "version", known.String(), "status", a.status)
+		c.log.WarnContext(ctx, "Fess's API no longer exists: detecting its version again", "version", known.String(),
+			"status", a.status)
 	}
 	if known == v2 {
 		a = nil
@@ -105,7 +106,8 @@ func (a *answer) notFound() bool {
 	if 300 <= s && s < 400 {
 		return true
 	}
-	return !a.wanted && s < 500 && s != http.StatusBadRequest && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
+	return !a.wanted && s < 500 && s != http.StatusBadRequest && s != http.StatusRequestTimeout &&
+		s != http.StatusTooManyRequests
 }
 
 // isForeign reports whether a JSON answer cannot come from Fess's API v1, nor
@@ -140,7 +142,8 @@ func (a *answer) isV2() bool {
 			Error  *json.RawMessage `json:"error"`
 		} `json:"response"`
 	}
-	return a.wanted && json.Unmarshal(a.body, &body) == nil && (body.Response.Engine != nil || body.Response.Error != nil)
+	return a.wanted && json.Unmarshal(a.body, &body) == nil &&
+		(body.Response.Engine != nil || body.Response.Error != nil)
 }
 
 // unusable returns the error for an answer that is not JSON, or nil.

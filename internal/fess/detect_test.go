@@ -45,7 +45,8 @@ func asked(h *fesstest.Handler) string {
 }
 
 func searchAlpha(c *Client) error {
-	_, err := c.Search(context.Background(), search.Query{Text: query.MustParse("alpha"), Labels: []string{"finance"}, Num: 10})
+	_, err := c.Search(context.Background(), search.Query{Text: query.MustParse("alpha"), Labels: []string{"finance"},
+		Num: 10})
 	return err
 }
 
@@ -69,7 +70,8 @@ func TestDetection(t *testing.T) {
 		h := fakeOf(test.server)
 		c := clientOf(t, h, Options{API: test.api})
 		err := searchAlpha(c)
-		if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
+		if test.says == "" && err != nil || test.says != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("API %q of a server with %s: Search() = %v, want %q", test.api, test.server, err, test.says)
 		}
 		_, _ = c.Labels(t.Context())
@@ -109,9 +111,11 @@ func TestDetectionChanges(t *testing.T) {
 		{"downgrade", []http.Handler{v2, v1}, []error{nil, nil}, "v2/search v1/documents"},
 		{"plugin appears", []http.Handler{v2, both}, []error{nil, nil}, "v2/search"},
 		{"plugin goes", []http.Handler{both, v2}, []error{nil, nil}, "v1/documents v2/health v2/search"},
-		{"proxy without a server", []http.Handler{html(502), v2}, []error{errkind.Unavailable, nil}, "v1/documents v2/health v2/search"},
+		{"proxy without a server", []http.Handler{html(502), v2}, []error{errkind.Unavailable, nil},
+			"v1/documents v2/health v2/search"},
 		{"outage of v2", []http.Handler{v2, html(503), v2}, []error{nil, errkind.Unavailable, nil}, "v2/search"},
-		{"limits of rates", []http.Handler{limited, busy, v2}, []error{errkind.Busy, errkind.Busy, nil}, "v1/documents v2/health v2/search"},
+		{"limits of rates", []http.Handler{limited, busy, v2}, []error{errkind.Busy, errkind.Busy, nil},
+			"v1/documents v2/health v2/search"},
 		{"login page", []http.Handler{v2, html(200), v1}, []error{nil, errkind.Unavailable, nil}, "v1/documents"},
 		{"another program", []http.Handler{json(200, `{"status":"ok"}`), json(404, `{"detail":"Not Found"}`), v1},
 			[]error{errkind.Unavailable, errkind.Unsupported, nil}, "v1/documents"},
@@ -138,7 +142,8 @@ func TestDetectionChanges(t *testing.T) {
 // before both versions of the API.
 func TestDetectionFilters(t *testing.T) {
 	for body, status := range map[string]int{`{"error":"rate_limit_exceeded","message":"Too many requests."}`: 429,
-		`{"error":"ip_blocked","message":"Access denied."}`: 403, `{"response":{"status":9,"message":"Server is busy."}}`: 429} {
+		`{"error":"ip_blocked","message":"Access denied."}`:     403,
+		`{"response":{"status":9,"message":"Server is busy."}}`: 429} {
 		c := clientOf(t, page(status, "application/json", body), Options{})
 		if err := searchAlpha(c); err == nil || c.api.known() != unknown {
 			t.Errorf("Search() answered with %s = %v, found %v, want an error and no version", body, err, c.api.known())
@@ -171,16 +176,19 @@ func TestV2Requests(t *testing.T) {
 	tests := map[string]func() error{
 		"search?q=alpha&fields.label=finance&start=0&num=10": func() error { return searchAlpha(c) },
 		"search?q=%28alpha+OR+beta%29&start=20&num=5&sort=score.desc&lang=ja&facet.field=label&facet.size=5": func() error {
-			_, err := c.Search(ctx, search.Query{Text: query.MustParse("alpha OR beta"), Start: 20, Num: 5, Sort: []search.SortKey{{Field: "score", Desc: true}},
+			_, err := c.Search(ctx, search.Query{Text: query.MustParse("alpha OR beta"), Start: 20, Num: 5,
+				Sort:  []search.SortKey{{Field: "score", Desc: true}},
 				Langs: []string{"ja"}, Facets: &search.Facets{Fields: []string{"label"}, Size: 5}})
 			return err
 		},
 		"suggest-words?q=al&num=3&label=finance&fn=title&fn=content&lang=en": func() error {
-			_, err := c.Suggest(ctx, search.SuggestQuery{Prefix: "al", Num: 3, Labels: []string{"finance"}, Fields: []string{"title", "content"}, Langs: []string{"en"}})
+			_, err := c.Suggest(ctx, search.SuggestQuery{Prefix: "al", Num: 3, Labels: []string{"finance"},
+				Fields: []string{"title", "content"}, Langs: []string{"en"}})
 			return err
 		},
 		"popular-words?label=hr&seed=7&field=_default": func() error {
-			_, err := c.PopularWords(ctx, search.WordsQuery{Seed: "7", Labels: []string{"hr"}, Fields: []string{"_default"}})
+			_, err := c.PopularWords(ctx, search.WordsQuery{Seed: "7", Labels: []string{"hr"},
+				Fields: []string{"_default"}})
 			return err
 		},
 		"labels": func() error { _, err := c.Labels(ctx); return err },
@@ -233,7 +241,8 @@ func TestV2Limits(t *testing.T) {
 			name = a.Name
 		}
 		if name != test.argument || name == "" && err != nil || name != "" && len(h.Requests()) > 0 {
-			t.Errorf("Search(%.80v) = %v after %d requests, want an error about %q", test.q, err, len(h.Requests()), test.argument)
+			t.Errorf("Search(%.80v) = %v after %d requests, want an error about %q", test.q, err, len(h.Requests()),
+				test.argument)
 		}
 	}
 }
@@ -246,7 +255,8 @@ func TestRelaxedTooLong(t *testing.T) {
 	for i := range 140 {
 		fmt.Fprintf(&text, " zq%03d", i)
 	}
-	p, err := search.Relax(clientOf(t, h, Options{API: "v2"})).Search(t.Context(), search.Query{Text: query.MustParse(text.String()[1:]), Num: 1})
+	p, err := search.Relax(clientOf(t, h, Options{API: "v2"})).Search(t.Context(),
+		search.Query{Text: query.MustParse(text.String()[1:]), Num: 1})
 	if err != nil || p.Total != 0 || p.Relaxed || strings.Count(asked(h), "search") != 1 {
 		t.Errorf("Search() = %+v, %v, asked %s, want nothing found and one search", p, err, asked(h))
 	}
@@ -255,15 +265,18 @@ func TestRelaxedTooLong(t *testing.T) {
 // TestRetryAfterDate checks the other form of the header.
 func TestRetryAfterDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for wait, want := range map[time.Duration]time.Duration{90 * time.Second: 90 * time.Second, -time.Minute: 0, 48 * time.Hour: time.Hour} {
+		for wait, want := range map[time.Duration]time.Duration{90 * time.Second: 90 * time.Second, -time.Minute: 0,
+			48 * time.Hour: time.Hour} {
 			for _, status := range []int{429, 503} {
 				c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Retry-After", time.Now().Add(wait).UTC().Format(http.TimeFormat))
 					page(status, "application/json", `{"message":"busy"}`).ServeHTTP(w, r)
 				}), Options{})
 				_, err := c.Labels(t.Context())
-				if r, ok := errors.AsType[*errkind.Remote](err); !ok || r.Retry != want || r.Status != status || !errkind.Retryable(err) {
-					t.Errorf("Labels() answered %d with a date %v ahead = %+v, want a wait of %v", status, wait, err, want)
+				if r, ok := errors.AsType[*errkind.Remote](err); !ok || r.Retry != want || r.Status != status ||
+					!errkind.Retryable(err) {
+					t.Errorf("Labels() answered %d with a date %v ahead = %+v, want a wait of %v", status, wait, err,
+						want)
 				}
 			}
 		}

@@ -116,6 +116,8 @@ func (a *answer) succeeded() bool {
 
 // notFess returns the error for an answer that is not from a Fess server.
 func notFess(a *answer) error {
-	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: http.StatusBadGateway, Code: readFault(a.body).code,
-		Message: "the Fess server's answer is not what its API sends; check that its address is right", Reason: AddressReason}
+	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: http.StatusBadGateway,
+		Code:    readFault(a.body).code,
+		Message: "the Fess server's answer is not what its API sends; check that its address is right",
+		Reason:  AddressReason}
 }

@@ -162,7 +162,8 @@ func (o Options) tls() (*tls.Config, error) {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("reading certificate authorities: %s contains no PEM certificate: %w", o.CAFile, errkind.Invalid)
+		return nil, fmt.Errorf("reading certificate authorities: %s contains no PEM certificate: %w", o.CAFile,
+			errkind.Invalid)
 	}
 	config.RootCAs = pool
 	return config, nil

@@ -21,12 +21,14 @@ import (
 )
 
 func TestNew(t *testing.T) {
-	for _, base := range []string{"http://h", "https://h:8443", "http://h/", "http://h/fess/", "http://[::1]:8080/a/b"} {
+	for _, base := range []string{"http://h", "https://h:8443", "http://h/", "http://h/fess/",
+		"http://[::1]:8080/a/b"} {
 		if _, err := New(Options{BaseURL: base}); err != nil {
 			t.Errorf("New(%q) = %v, want a client", base, err)
 		}
 	}
-	for _, base := range []string{"", "h", "//h", "ftp://h", "http://", "http:h", "http://h?x", "http://h#x", "http://user:pa55@h", "http://a b/", "\x00"} {
+	for _, base := range []string{"", "h", "//h", "ftp://h", "http://", "http:h", "http://h?x", "http://h#x",
+		"http://user:pa55@h", "http://a b/", "\x00"} {
 		_, err := New(Options{BaseURL: base})
 		if !errors.Is(err, errkind.Invalid) {
 			t.Errorf("New(%q) = %v, want kind Invalid", base, err)
@@ -34,7 +36,8 @@ func TestNew(t *testing.T) {
 			t.Errorf("New(%q) = %q, want no password in it", base, err)
 		}
 	}
-	if _, err := New(Options{BaseURL: "http://h", AccessToken: "a\r\nX: y"}); !errors.Is(err, errkind.Invalid) || strings.Contains(err.Error(), "X: y") {
+	if _, err := New(Options{BaseURL: "http://h", AccessToken: "a\r\nX: y"}); !errors.Is(err, errkind.Invalid) ||
+		strings.Contains(err.Error(), "X: y") {
 		t.Errorf("New() with a token of two lines = %v, want kind Invalid without the token", err)
 	}
 	empty := filepath.Join(t.TempDir(), "empty.pem")
@@ -59,25 +62,33 @@ func TestHit(t *testing.T) {
 		{"empty", `{}`, search.Hit{Size: -1}},
 		{"only a link", `{"doc_id":"a","url_link":"http://x"}`,
 			search.Hit{ID: "a", Title: "http://x", URL: "http://x", Size: -1, Extra: extra{"url_link": "http://x"}}},
-		{"file name for a title", `{"doc_id":"a","url":"u","title":"  ","filename":"f"}`, search.Hit{ID: "a", Title: "f", URL: "u", Filename: "f", Size: -1}},
+		{"file name for a title", `{"doc_id":"a","url":"u","title":"  ","filename":"f"}`,
+			search.Hit{ID: "a", Title: "f", URL: "u", Filename: "f", Size: -1}},
 		{"strings for numbers", `{"doc_id":"a","score":"1.5","content_length":"29624","boost":"1.0","click_count":"3"}`,
 			search.Hit{ID: "a", Score: 1.5, Size: 29624, Extra: extra{"boost": 1.0, "click_count": int64(3)}}},
 		{"numbers for strings", `{"doc_id":5,"score":1.5,"content_length":3e2,"has_cache":true,"filename":1.50}`,
-			search.Hit{ID: "5", Title: "1.50", Filename: "1.50", Score: 1.5, Size: 300, Extra: extra{"has_cache": "true"}}},
+			search.Hit{ID: "5", Title: "1.50", Filename: "1.50", Score: 1.5, Size: 300,
+				Extra: extra{"has_cache": "true"}}},
 		{"lists", `{"doc_id":"a","label":["x",1.50,true,null,{},["b"],""],"lang":"en"}`,
 			search.Hit{ID: "a", Size: -1, Labels: []string{"x", "1.50", "true"}, Langs: []string{"en"}}},
 		{"nonsense", `{"doc_id":"a","content_length":"many","boost":"NaN","filename":[],"label":{},"lang":[],"score":"NaN","host":null,"secret":"x",
 			"click_count":1e300,"created":"yesterday","timestamp":5}`, search.Hit{ID: "a", Size: -1}},
-		{"digest with marks", `{"doc_id":"a","digest":"<p>a &lt;b&gt; <em class='x'>c</em> map<string, T> &amp;amp;</p>"}`,
+		{"digest with marks",
+			`{"doc_id":"a","digest":"<p>a &lt;b&gt; <em class='x'>c</em> map<string, T> &amp;amp;</p>"}`,
 			search.Hit{ID: "a", Digest: excerpt("a <b> c map<string, T> &amp;"), Size: -1}},
 		{"no digest", `{"doc_id":"a","content_description":" one <strong>two</strong>... ","content_title":"<strong>A</strong> title"}`,
-			search.Hit{ID: "a", Digest: excerpt("one two..."), TitleExcerpt: excerpt("A title"), Size: -1, Extra: extra{"content_description": "one two..."}}},
+			search.Hit{ID: "a", Digest: excerpt("one two..."), TitleExcerpt: excerpt("A title"), Size: -1,
+				Extra: extra{"content_description": "one two..."}}},
 		{"times", `{"doc_id":"a","created":"2023-06-27T03:04:05.000Z","last_modified":"2023-06-27T03:04:05Z","timestamp":"2023-06-27T05:04:05+02:00"}`,
 			search.Hit{ID: "a", Size: -1, Created: at, Modified: at, Timestamp: at}},
-		{"short text", `{"doc_id":"a","digest":"whole","content_length":"5"}`, search.Hit{ID: "a", Digest: excerpt("whole"), TextHash: hash("whole"), Size: 5}},
-		{"cut text", `{"doc_id":"a","digest":"whole","content_length":"6"}`, search.Hit{ID: "a", Digest: excerpt("whole"), Size: 6}},
-		{"bytes are not characters", `{"doc_id":"a","digest":"検索","content_length":"6"}`, search.Hit{ID: "a", Digest: excerpt("検索"), Size: 6}},
-		{"content", `{"doc_id":"a","content":"text"}`, search.Hit{ID: "a", TextHash: hash("text"), Size: -1, Extra: extra{"content": "text"}}},
+		{"short text", `{"doc_id":"a","digest":"whole","content_length":"5"}`,
+			search.Hit{ID: "a", Digest: excerpt("whole"), TextHash: hash("whole"), Size: 5}},
+		{"cut text", `{"doc_id":"a","digest":"whole","content_length":"6"}`,
+			search.Hit{ID: "a", Digest: excerpt("whole"), Size: 6}},
+		{"bytes are not characters", `{"doc_id":"a","digest":"検索","content_length":"6"}`,
+			search.Hit{ID: "a", Digest: excerpt("検索"), Size: 6}},
+		{"content", `{"doc_id":"a","content":"text"}`, search.Hit{ID: "a", TextHash: hash("text"), Size: -1,
+			Extra: extra{"content": "text"}}},
 		{"half a character", `{"doc_id":"a","title":"\ud83dx"}`, search.Hit{ID: "a", Title: "\ufffdx", Size: -1}},
 	}
 	for _, test := range tests {
@@ -99,7 +110,8 @@ var at = time.Date(2023, 6, 27, 3, 4, 5, 0, time.UTC)
 // TestRowsAreBounded checks that hits beyond the greatest page, and those without
 // an ID, are read and dropped.
 func TestRowsAreBounded(t *testing.T) {
-	a := &answer{path: paths[documentsCall][v1], body: []byte(`{"record_count":1001,"data":[{"title":"x"},` + strings.Repeat(`{"doc_id":"a"},`, 10*search.MaxNum) + `{"doc_id":""}]}`)}
+	a := &answer{path: paths[documentsCall][v1], body: []byte(`{"record_count":1001,"data":[{"title":"x"},` +
+		strings.Repeat(`{"doc_id":"a"},`, 10*search.MaxNum) + `{"doc_id":""}]}`)}
 	got, err := decodePage(a)
 	if err != nil || len(got.Data) != search.MaxNum {
 		t.Errorf("decode() = %v with %d hits, want %d", err, len(got.Data), search.MaxNum)
@@ -120,7 +132,8 @@ func TestTotals(t *testing.T) {
 	}
 	for _, test := range tests {
 		if p := pageOf(&test.a, search.Query{}); p.Total != test.total || p.AtLeast != test.atLeast {
-			t.Errorf("page of %+v = total %d, at least %v, want %d, %v", test.a, p.Total, p.AtLeast, test.total, test.atLeast)
+			t.Errorf("page of %+v = total %d, at least %v, want %d, %v", test.a, p.Total, p.AtLeast, test.total,
+				test.atLeast)
 		}
 	}
 }
@@ -139,7 +152,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(500, []byte(`{"response":{"status":9,"error":{"code":"internal_error"}}}`))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		for _, api := range []string{"auto", "v1", "v2"} {
-			fuzzCalls(t, clientOf(t, page(200+max(status, -status)%400, "application/json", string(body)), Options{API: api, AccessToken: "x"}))
+			fuzzCalls(t, clientOf(t, page(200+max(status, -status)%400, "application/json", string(body)),
+				Options{API: api, AccessToken: "x"}))
 		}
 	})
 }
@@ -147,7 +161,8 @@ func FuzzAnswer(f *testing.F) {
 // fuzzCalls makes every call and checks what must hold of any answer.
 func fuzzCalls(t *testing.T, c *Client) {
 	ctx := context.Background()
-	if p, err := c.Search(ctx, search.Query{Text: query.MustParse("a b"), Num: 3, Facets: &search.Facets{Fields: []string{"label"}}}); err == nil {
+	if p, err := c.Search(ctx, search.Query{Text: query.MustParse("a b"), Num: 3,
+		Facets: &search.Facets{Fields: []string{"label"}}}); err == nil {
 		if len(p.Hits) > 3 || p.Total < 0 || len(p.Facets.Fields) != 1 {
 			t.Errorf("Search() = %+v", p)
 		}
@@ -179,7 +194,8 @@ func fuzzCalls(t *testing.T, c *Client) {
 
 func TestIsName(t *testing.T) {
 	for s, want := range map[string]bool{
-		"a": true, "azAZ09_-": true, "": false, "a b": false, "a.b": false, "ä": false, "a\n": false, "a\xff": false, "12345678": true, "123456789": false,
+		"a": true, "azAZ09_-": true, "": false, "a b": false, "a.b": false, "ä": false, "a\n": false, "a\xff": false,
+		"12345678": true, "123456789": false,
 	} {
 		if got := isName(s, 8, "_-"); got != want {
 			t.Errorf("isName(%q) = %t, want %t", s, got, want)

@@ -98,7 +98,8 @@ func hitOf(r wire.Row) search.Hit {
 // extra returns the fields that have no field in search.Hit.
 func extra(r wire.Row) map[string]any {
 	extra := make(map[string]any, 16)
-	for _, name := range [...]string{"_id", "content", "has_cache", "similar_docs_hash", "site", "site_path", "thumbnail", "url_link"} {
+	for _, name := range [...]string{"_id", "content", "has_cache", "similar_docs_hash", "site", "site_path",
+		"thumbnail", "url_link"} {
 		switch v := r[name].(type) {
 		case string, json.Number, bool:
 			extra[name] = scalar(v)

@@ -75,13 +75,18 @@ func TestHostileServers(t *testing.T) {
 		{"two values", answers(200, json, `{} {}`), errkind.Unavailable, 502, "not what its API sends"},
 		{"list", answers(200, json, `[]`), errkind.Unavailable, 502, "not what its API sends"},
 		{"deep", answers(200, json, strings.Repeat("[", 100_000)), errkind.Unavailable, 502, "not what its API sends"},
-		{"deep inside", answers(200, json, `{"record_count":`+strings.Repeat("[", 9_000)+strings.Repeat("]", 9_000)+`,"data":5}`), errkind.Unavailable, 502, "not what its API sends"},
-		{"rows that are none", answers(200, json, `{"record_count":1,"data":[1]}`), errkind.Unavailable, 502, "not what its API sends"},
+		{"deep inside", answers(200, json, `{"record_count":`+strings.Repeat("[", 9_000)+strings.Repeat("]",
+			9_000)+`,"data":5}`), errkind.Unavailable, 502, "not what its API sends"},
+		{"rows that are none", answers(200, json, `{"record_count":1,"data":[1]}`), errkind.Unavailable, 502,
+			"not what its API sends"},
 		{"unexpected success", answers(202, json, `{}`), errkind.Unavailable, 502, "unexpected status (202)"},
-		{"busy", answers(429, json, `{"error":"rate_limit_exceeded","message":"Too many requests."}`), errkind.Busy, 429, "busy"},
-		{"blocked", answers(403, json, `{"error":"ip_blocked","message":"Access denied."}`), errkind.Denied, 403, "forbids"},
+		{"busy", answers(429, json, `{"error":"rate_limit_exceeded","message":"Too many requests."}`), errkind.Busy,
+			429, "busy"},
+		{"blocked", answers(403, json, `{"error":"ip_blocked","message":"Access denied."}`), errkind.Denied, 403,
+			"forbids"},
 		{"overloaded", answers(503, json, `{"response":{"status":9}}`), errkind.Unavailable, 503, "failed"},
-		{"referer", answers(400, json, `{"message":"Referer is invalid."}`), errkind.Denied, 400, "api.search.accept.referers"},
+		{"referer", answers(400, json, `{"message":"Referer is invalid."}`), errkind.Denied, 400,
+			"api.search.accept.referers"},
 		{"lying about its length", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", json)
 			w.Header().Set("Content-Length", "100")
@@ -96,7 +101,8 @@ func TestHostileServers(t *testing.T) {
 			if !ok || !errors.Is(err, test.kind) || r.Status != test.status || !strings.Contains(r.Message, test.says) {
 				t.Errorf("Search() = %#v, want kind %v, status %d, saying %q", err, test.kind, test.status, test.says)
 			}
-			if err != nil && (strings.Contains(err.Error(), "127.0.0.1") || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "secret.example")) {
+			if err != nil && (strings.Contains(err.Error(), "127.0.0.1") || strings.Contains(err.Error(), "s3cret") ||
+				strings.Contains(err.Error(), "secret.example")) {
 				t.Errorf("error %q says too much", err)
 			}
 		})
@@ -128,7 +134,10 @@ func TestBodyIsBounded(t *testing.T) {
 
 // TestRedirects checks that none is followed: it could lead anywhere.
 func TestRedirects(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter,
+		*http.Request) {
+		t.Error("the redirect was followed")
+	}))
 	defer elsewhere.Close()
 	for _, target := range []string{"", elsewhere.URL, "/error/notfound/"} {
 		var requests atomic.Int32
@@ -150,7 +159,8 @@ func TestRedirects(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	for header, want := range map[string]time.Duration{
-		"60": time.Minute, "": 0, "-5": 0, "soon": 0, "99999999": time.Hour, "9999999999": time.Hour, "Mon, 02 Jan 2006 15:04:05 GMT": 0, "99999999999999999999": 0,
+		"60": time.Minute, "": 0, "-5": 0, "soon": 0, "99999999": time.Hour, "9999999999": time.Hour,
+		"Mon, 02 Jan 2006 15:04:05 GMT": 0, "99999999999999999999": 0,
 	} {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", header)
@@ -277,7 +287,8 @@ func TestTLS(t *testing.T) {
 		{"unknown authority", fess.Options{BaseURL: server.URL}, "certificate is not trusted"},
 		{"known authority", fess.Options{BaseURL: server.URL, CAFile: ca}, ""},
 		{"any", fess.Options{BaseURL: server.URL, InsecureSkipVerify: true}, ""},
-		{"no TLS there", fess.Options{BaseURL: strings.Replace(plain.URL, "http:", "https:", 1)}, "scheme of its address"},
+		{"no TLS there", fess.Options{BaseURL: strings.Replace(plain.URL, "http:", "https:", 1)},
+			"scheme of its address"},
 	}
 	for _, test := range tests {
 		c, err := fess.New(test.o)
@@ -285,7 +296,8 @@ func TestTLS(t *testing.T) {
 			t.Fatalf("%s: New() = %v", test.name, err)
 		}
 		err = ask(t, c, "/api/v1/labels", nil)
-		if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
+		if test.says == "" && err != nil || test.says != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: Labels() = %v, want %q", test.name, err, test.says)
 		}
 		c.Close()
@@ -313,7 +325,8 @@ func TestConnectionsAreReused(t *testing.T) {
 		if _, err := c.Search(t.Context(), search.Query{Text: query.MustParse("budget"), Num: 100}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Search(t.Context(), search.Query{Text: query.MustParse("budget"), Num: 100, Facets: &search.Facets{Queries: []string{"(("}}}); !errors.Is(err, errkind.Invalid) {
+		if _, err := c.Search(t.Context(), search.Query{Text: query.MustParse("budget"), Num: 100,
+			Facets: &search.Facets{Queries: []string{"(("}}}); !errors.Is(err, errkind.Invalid) {
 			t.Fatalf("Search() of half a group = %v, want kind Invalid", err)
 		}
 	}
@@ -325,7 +338,8 @@ func TestConnectionsAreReused(t *testing.T) {
 // TestForeignDocument checks that a server cannot pass one document off as
 // another.
 func TestForeignDocument(t *testing.T) {
-	c := serve(t, answers(200, "application/json", `{"record_count":1,"query_time":5,"data":[{"doc_id":"other","content":"x"}]}`))
+	c := serve(t, answers(200, "application/json",
+		`{"record_count":1,"query_time":5,"data":[{"doc_id":"other","content":"x"}]}`))
 	if h, err := c.Find(t.Context(), "mine", nil); !errors.Is(err, errkind.NotFound) {
 		t.Errorf("Find() = %+v, %v, want kind NotFound", h, err)
 	}

@@ -36,10 +36,13 @@ func (h inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 // secrets are documents of two labels in the words that random queries use.
 func secrets() []document.Document {
 	var docs []document.Document
-	for i, text := range []string{"alpha", "beta", "alpha beta", "gamma", "alpha AND beta or not", "label hr finance", "(alpha)", "delta TO"} {
+	for i, text := range []string{"alpha", "beta", "alpha beta", "gamma", "alpha AND beta or not", "label hr finance",
+		"(alpha)", "delta TO"} {
 		for _, label := range []string{"finance", "hr"} {
-			docs = append(docs, document.Document{ID: fmt.Sprintf("%s%d", label, i), Label: label, Title: text, Text: text + " " + label,
-				URL: "file:///" + label, Filename: "f", FileType: "txt", MIMEType: "text/plain", Modified: time.Unix(1_700_000_000, 0)})
+			docs = append(docs, document.Document{ID: fmt.Sprintf("%s%d", label, i), Label: label, Title: text,
+				Text: text + " " + label,
+				URL:  "file:///" + label, Filename: "f", FileType: "txt", MIMEType: "text/plain",
+				Modified: time.Unix(1_700_000_000, 0)})
 		}
 	}
 	return docs
@@ -68,13 +71,18 @@ func foreign(hits []search.Hit) string {
 }
 
 // pieces are what random queries are made of.
-var pieces = []string{"alpha", "beta", "gamma", "nosuch", "alpha", "a", "AND", "OR", "NOT", "&&", "||", "+", "-", "!", "OR", "NOT",
-	"(", ")", `"`, `\`, `\\`, ":", "*", "?", "~", "^", "^2", "~1", "[", "]", "{", "}", "/", "TO", "*:*", "label:hr", `label:"hr"`, "label:",
-	"label:finance", "title:", "title:alpha", "-label:finance", "NOT label:finance", "allintitle:", "allinurl:", "[a TO b]", "{* TO *}",
-	"content_length:[0 TO *]", "sort:", "sort:score.desc", "sort:nope", "(alpha OR", "beta)", `"alpha beta"`, "al*", "検索", "&", "|", "<b>", "%22", "\x00"}
+var pieces = []string{"alpha", "beta", "gamma", "nosuch", "alpha", "a", "AND", "OR", "NOT", "&&", "||", "+", "-", "!",
+	"OR", "NOT",
+	"(", ")", `"`, `\`, `\\`, ":", "*", "?", "~", "^", "^2", "~1", "[", "]", "{", "}", "/", "TO", "*:*", "label:hr",
+	`label:"hr"`, "label:",
+	"label:finance", "title:", "title:alpha", "-label:finance", "NOT label:finance", "allintitle:", "allinurl:",
+	"[a TO b]", "{* TO *}",
+	"content_length:[0 TO *]", "sort:", "sort:score.desc", "sort:nope", "(alpha OR", "beta)", `"alpha beta"`, "al*",
+	"検索", "&", "|", "<b>", "%22", "\x00"}
 
 // gaps stand between the pieces.
-var gaps = []string{" ", " ", " ", " ", " ", " ", " ", " ", " ", " ", " ", " ", "", "", "  ", "\t", "\n", "\u3000", "\u00a0", "\r\n", "\u2003", "\v"}
+var gaps = []string{" ", " ", " ", " ", " ", " ", " ", " ", " ", " ", " ", " ", "", "", "  ", "\t", "\n", "\u3000",
+	"\u00a0", "\r\n", "\u2003", "\v"}
 
 // randomQuery makes a query of up to seven pieces.
 func randomQuery(r *rand.Rand) string {
@@ -134,7 +142,8 @@ func checkIsolation(t *testing.T, api string, count int) {
 	}
 	t.Logf("%d found documents, %d were refused; %d of %d leak as they are", found, refused, leaks, count/5)
 	if leaks < count/1000 || found < count/10 || refused > count/2 {
-		t.Errorf("of %d queries %d found documents, %d were refused, %d leak: the test has no teeth", count, found, refused, leaks)
+		t.Errorf("of %d queries %d found documents, %d were refused, %d leak: the test has no teeth", count, found,
+			refused, leaks)
 	}
 }
 
@@ -142,7 +151,8 @@ func checkIsolation(t *testing.T, api string, count int) {
 func rawHits(t testing.TB, c *Client, text string) []search.Hit {
 	t.Helper()
 	a := &wire.Page{}
-	answer, err := c.get(t.Context(), question{to: documentsCall, params: []param{{"q", text}, {"fields.label", "finance"}, {"num", "100"}}})
+	answer, err := c.get(t.Context(), question{to: documentsCall,
+		params: []param{{"q", text}, {"fields.label", "finance"}, {"num", "100"}}})
 	if err == nil {
 		a, err = decodePage(answer)
 	}
@@ -162,9 +172,11 @@ func TestRawQueriesLeak(t *testing.T) {
 		text string
 		leak bool
 	}{
-		{"alpha", false}, {"alpha OR", true}, {"alpha ||", true}, {"alpha\tOR", true}, {"alpha\u3000OR", true}, {"NOT", true},
+		{"alpha", false}, {"alpha OR", true}, {"alpha ||", true}, {"alpha\tOR", true}, {"alpha\u3000OR", true},
+		{"NOT", true},
 		{"alpha NOT", true}, {"alpha AND NOT", true}, {"alpha label:hr OR", true}, {"content_length:[0 TO *] OR", true},
-		{"alpha OR(beta)", false}, {`alpha\`, false}, {`\`, false}, {"(alpha", false}, {"alpha AND", false}, {"alpha OR beta", false},
+		{"alpha OR(beta)", false}, {`alpha\`, false}, {`\`, false}, {"(alpha", false}, {"alpha AND", false},
+		{"alpha OR beta", false},
 	}
 	for _, test := range tests {
 		if got := foreign(rawHits(t, c, test.text)) != ""; got != test.leak {
@@ -187,7 +199,8 @@ func TestSortCannotHoldOperators(t *testing.T) {
 }
 
 func FuzzIsolation(f *testing.F) {
-	for _, text := range []string{"alpha", "alpha OR", "NOT", `\`, "allintitle:alpha OR", `"alpha`, "(alpha", "alpha) OR (beta", "a^ OR"} {
+	for _, text := range []string{"alpha", "alpha OR", "NOT", `\`, "allintitle:alpha OR", `"alpha`, "(alpha",
+		"alpha) OR (beta", "a^ OR"} {
 		f.Add(text)
 	}
 	c, h := isolated(f, "v1")

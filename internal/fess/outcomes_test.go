@@ -62,7 +62,8 @@ func TestOutcomes(t *testing.T) {
 	if count < 500 {
 		t.Errorf("there are %d recordings, want all of 524", count)
 	}
-	for _, secret := range []string{"127.0.0.1", "codelibs", "Exception", "wrongtoken", "error/notfound", "match_phrase", "Bearer"} {
+	for _, secret := range []string{"127.0.0.1", "codelibs", "Exception", "wrongtoken", "error/notfound",
+		"match_phrase", "Bearer"} {
 		if strings.Contains(got.String(), secret) {
 			t.Errorf("an outcome gives away %q", secret)
 		}
@@ -116,7 +117,8 @@ func outcome(t *testing.T, all map[string]fesstest.Recording, r fesstest.Recordi
 		if uuid.MatchString(code) {
 			code = "UUID"
 		}
-		line = fmt.Sprintf("%v, %s %d %s, retry %v: %s", e.Unwrap(), e.Endpoint, e.Status, code, errkind.Retryable(e), e.Message)
+		line = fmt.Sprintf("%v, %s %d %s, retry %v: %s", e.Unwrap(), e.Endpoint, e.Status, code, errkind.Retryable(e),
+			e.Message)
 	}
 	return "error " + line
 }
@@ -133,7 +135,8 @@ func sibling(all map[string]fesstest.Recording, r fesstest.Recording, path strin
 		return all["health-green"]
 	case strings.HasSuffix(path, "/health"):
 		return all["health"]
-	case strings.HasSuffix(path, "/labels") && r.Status == http.StatusInternalServerError && r.Headers["Authorization"] != "":
+	case strings.HasSuffix(path, "/labels") && r.Status == http.StatusInternalServerError &&
+		r.Headers["Authorization"] != "":
 		return all["auth-wrong-labels"]
 	}
 	return all["path-unknown"]
@@ -146,7 +149,8 @@ type caller func(*testing.T, *Client, fesstest.Recording) (string, error)
 // client will ask for.
 func callOf(path string) (caller, string) {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "/fess"), "/")
-	calls := map[endpoint]caller{documentsCall: callSearch, suggestCall: callSuggest, popularCall: callPopular, labelsCall: callLabels, healthCall: callHealth}
+	calls := map[endpoint]caller{documentsCall: callSearch, suggestCall: callSuggest, popularCall: callPopular,
+		labelsCall: callLabels, healthCall: callHealth}
 	for e, call := range calls {
 		for _, v := range []version{v1, v2} {
 			if path == paths[e][v] {
@@ -193,7 +197,8 @@ func callSearch(t *testing.T, c *Client, r fesstest.Recording) (string, error) {
 	line := fmt.Sprintf("page of %d of %d, at least %v", len(p.Hits), p.Total, p.AtLeast)
 	if len(p.Hits) > 0 {
 		h := p.Hits[0]
-		line += fmt.Sprintf(", first %s %q %q scored %v, %d fields, %d characters of digest", h.ID, h.URL, h.Title, h.Score > 0, fieldsOf(h), len([]rune(h.Digest.Text)))
+		line += fmt.Sprintf(", first %s %q %q scored %v, %d fields, %d characters of digest", h.ID, h.URL, h.Title,
+			h.Score > 0, fieldsOf(h), len([]rune(h.Digest.Text)))
 	}
 	if p.Facets != nil {
 		line += fmt.Sprintf(", facets %v", *p.Facets)
@@ -205,7 +210,8 @@ func callSearch(t *testing.T, c *Client, r fesstest.Recording) (string, error) {
 // has.
 func fieldsOf(h search.Hit) int {
 	n := len(h.Extra)
-	for _, known := range []bool{!h.Created.IsZero(), !h.Modified.IsZero(), !h.Timestamp.IsZero(), h.Size >= 0, h.TitleExcerpt.Text != "",
+	for _, known := range []bool{!h.Created.IsZero(), !h.Modified.IsZero(), !h.Timestamp.IsZero(), h.Size >= 0,
+		h.TitleExcerpt.Text != "",
 		h.Filename != "", h.FileType != "", h.MIMEType != "", h.Host != "", h.Labels != nil, h.Langs != nil} {
 		if known {
 			n++

@@ -43,13 +43,15 @@ func refusedBefore(t *testing.T, c *Client, h *fesstest.Handler, name string, q 
 	h.Forget()
 	_, err := c.Search(t.Context(), q)
 	if a, ok := errors.AsType[*errkind.Argument](err); !ok || a.Name != name || len(h.Requests()) != 0 {
-		t.Errorf("Search(%+v) = %v after %d requests, want an error about %s before any", q, err, len(h.Requests()), name)
+		t.Errorf("Search(%+v) = %v after %d requests, want an error about %s before any", q, err, len(h.Requests()),
+			name)
 	}
 }
 
 var searchPromises = []promise{
 	{"1 page size is always sent", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		if err := searchAlpha(c); err != nil || lastQuery(t, h).Get("num") != "10" || lastQuery(t, h).Get("start") != "0" {
+		if err := searchAlpha(c); err != nil || lastQuery(t, h).Get("num") != "10" ||
+			lastQuery(t, h).Get("start") != "0" {
 			t.Errorf("Search() = %v with %v, want num and start", err, lastQuery(t, h))
 		}
 	}},
@@ -57,7 +59,8 @@ var searchPromises = []promise{
 		refusedBefore(t, c, h, "num", search.Query{Num: 101})
 	}},
 	{"5 no query leaves its label", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		for _, text := range []string{"alpha OR", "NOT", "alpha ||", "alpha label:hr OR", `alpha\`, "alpha) OR (label:hr"} {
+		for _, text := range []string{"alpha OR", "NOT", "alpha ||", "alpha label:hr OR", `alpha\`,
+			"alpha) OR (label:hr"} {
 			asked, err := query.Read(text)
 			if err != nil {
 				t.Fatal(err)
@@ -91,14 +94,16 @@ var searchPromises = []promise{
 		}
 	}},
 	{"13 a whole label is listed, up to the window", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		p, err := c.Search(t.Context(), search.Query{Labels: []string{"finance"}, Sort: []search.SortKey{{Field: "timestamp", Desc: true}}, Num: 100})
+		p, err := c.Search(t.Context(), search.Query{Labels: []string{"finance"},
+			Sort: []search.SortKey{{Field: "timestamp", Desc: true}}, Num: 100})
 		if err != nil || p.Total != 8 || lastQuery(t, h).Has("q") || lastQuery(t, h).Get("sort") != "timestamp.desc" {
 			t.Errorf("Search() of a label = %+v, %v with %v, want all 8 without q", p, err, lastQuery(t, h))
 		}
 		refusedBefore(t, c, h, "start", search.Query{Start: 9_950, Num: 51})
 	}},
 	{"14 sort orders are checked, and never bare", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		if _, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Num: 1, Sort: []search.SortKey{{Field: "score", Desc: true}, {Field: "filename"}}}); err != nil {
+		if _, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Num: 1,
+			Sort: []search.SortKey{{Field: "score", Desc: true}, {Field: "filename"}}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := lastQuery(t, h).Get("sort"); got != "score.desc,filename.asc" {
@@ -108,8 +113,10 @@ var searchPromises = []promise{
 	}},
 	{"15 facets are checked", func(t *testing.T, c *Client, h *fesstest.Handler) {
 		refusedBefore(t, c, h, "facets.field", search.Query{Num: 1, Facets: &search.Facets{Fields: []string{"doc_id"}}})
-		refusedBefore(t, c, h, "facets.size", search.Query{Num: 1, Facets: &search.Facets{Fields: []string{"label"}, Size: -1}})
-		p, err := c.Search(t.Context(), search.Query{Num: 1, Facets: &search.Facets{Fields: []string{"label"}, Sort: "term.asc", Missing: "none", MinDocCount: 2}})
+		refusedBefore(t, c, h, "facets.size", search.Query{Num: 1,
+			Facets: &search.Facets{Fields: []string{"label"}, Size: -1}})
+		p, err := c.Search(t.Context(), search.Query{Num: 1, Facets: &search.Facets{Fields: []string{"label"},
+			Sort: "term.asc", Missing: "none", MinDocCount: 2}})
 		if err != nil || len(p.Facets.Fields) != 1 || len(p.Facets.Fields[0].Counts) != 2 {
 			t.Errorf("Search() with facets = %+v, %v, want two labels", p, err)
 		}
@@ -119,8 +126,10 @@ var searchPromises = []promise{
 		refusedBefore(t, c, h, "geo.point", search.Query{Num: 1, Geo: &search.Geo{Distance: "1km"}})
 	}},
 	{"17 no score where a field sorts, no mark-up in excerpts", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		p, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Num: 1, Sort: []search.SortKey{{Field: "created"}}})
-		if err != nil || len(p.Hits) != 1 || p.Hits[0].Score != 0 || p.Hits[0].URL != "file:///finance" || p.Hits[0].Extra["url_link"] != "file:///finance" {
+		p, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Num: 1,
+			Sort: []search.SortKey{{Field: "created"}}})
+		if err != nil || len(p.Hits) != 1 || p.Hits[0].Score != 0 || p.Hits[0].URL != "file:///finance" ||
+			p.Hits[0].Extra["url_link"] != "file:///finance" {
 			t.Fatalf("Search() = %+v, %v, want a hit without a score", p, err)
 		}
 		description, _ := p.Hits[0].Extra["content_description"].(string)
@@ -146,7 +155,8 @@ var otherPromises = []promise{
 			}
 			got := lastQuery(t, h)
 			inV1 := cmp.Equal(got["field"], fields) && got.Get("fields") == strings.Join(fields, ",")
-			if inV2 := cmp.Equal(got["fn"], fields); !inV1 && !inV2 || fields == nil && (got.Has("field") || got.Has("fields") || got.Has("fn")) {
+			if inV2 := cmp.Equal(got["fn"], fields); !inV1 && !inV2 || fields == nil &&
+				(got.Has("field") || got.Has("fields") || got.Has("fn")) {
 				t.Errorf("parameters %v, want the fields %v", got, fields)
 			}
 		}
@@ -160,7 +170,8 @@ var otherPromises = []promise{
 	}},
 	{"8 seed and field of popular words are texts", func(t *testing.T, c *Client, h *fesstest.Handler) {
 		_, err := c.PopularWords(t.Context(), search.WordsQuery{Seed: "7", Fields: []string{"a", "b"}})
-		if got := lastQuery(t, h); err != nil || got.Get("seed") != "7" || !cmp.Equal(got["field"], []string{"a", "b"}) {
+		if got := lastQuery(t, h); err != nil || got.Get("seed") != "7" ||
+			!cmp.Equal(got["field"], []string{"a", "b"}) {
 			t.Errorf("PopularWords() = %v with %v, want seed and fields", err, got)
 		}
 	}},
@@ -192,16 +203,20 @@ var otherPromises = []promise{
 			t.Errorf("ReadText() = %+v, %v, want kind Unsupported", got, err)
 		}
 	}},
-	{"18 errors contain the path, the status and a code, but not the message of Fess", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		_, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Labels: []string{"finance"}, Num: 1, Facets: &search.Facets{Queries: []string{"(("}}})
-		r, ok := errors.AsType[*errkind.Remote](err)
-		if !ok || r.Status != http.StatusBadRequest || !strings.HasPrefix(r.Endpoint, "/api/v") || r.Code == "" || errkind.Retryable(err) || strings.Contains(err.Error(), "bool") {
-			t.Errorf("Search() of half a group = %#v, want path, status and code", err)
-		}
-	}},
+	{"18 errors contain the path, the status and a code, but not the message of Fess",
+		func(t *testing.T, c *Client, h *fesstest.Handler) {
+			_, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Labels: []string{"finance"},
+				Num: 1, Facets: &search.Facets{Queries: []string{"(("}}})
+			r, ok := errors.AsType[*errkind.Remote](err)
+			if !ok || r.Status != http.StatusBadRequest || !strings.HasPrefix(r.Endpoint, "/api/v") || r.Code == "" ||
+				errkind.Retryable(err) || strings.Contains(err.Error(), "bool") {
+				t.Errorf("Search() of half a group = %#v, want path, status and code", err)
+			}
+		}},
 	{"19 a token is a bearer's", func(t *testing.T, c *Client, h *fesstest.Handler) {
 		locked := fesstest.NewHandler(secrets(), fesstest.Options{ContextPath: "/fess", Token: ours, API: "both"})
-		if err := searchAlpha(clientOf(t, locked, Options{AccessToken: ours})); err != nil || locked.Requests()[0].Header.Get("Authorization") != "Bearer "+ours {
+		if err := searchAlpha(clientOf(t, locked, Options{AccessToken: ours})); err != nil ||
+			locked.Requests()[0].Header.Get("Authorization") != "Bearer "+ours {
 			t.Errorf("Search() with a token = %v, want it to be sent as a bearer's", err)
 		}
 	}},

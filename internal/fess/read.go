@@ -71,7 +71,8 @@ func (c *Client) ReadText(ctx context.Context, id string, labels []string, off i
 	}
 	whole, ok := wholeText(row)
 	if !ok {
-		return nil, fmt.Errorf("the index gives no text of document %s; set query.additional.response.fields=content and "+
+		return nil, fmt.Errorf("the index gives no text of document %s; set query.additional.response.fields=content "+
+			"and "+
 			"query.additional.api.response.fields=content on the Fess server to make it: %w", id, errkind.Unsupported)
 	}
 	t := search.WindowOf(whole, off, n)

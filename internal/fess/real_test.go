@@ -72,11 +72,16 @@ func TestRealFessContract(t *testing.T) {
 
 // realPieces are what random queries to a real server are made of, the frequent
 // ones first.
-var realPieces = []string{"budget", "travel", "zeppelin", "walrus", "handbook", "nosuch", "AND", "OR", "NOT", "||", "&&",
-	"+", "-", "!", "(", ")", `"`, `\`, `\\`, ":", "*", "?", "~", "^", "^2", "~1", "[", "]", "{", "}", "/", "TO", "&", "|", "a", "*:*",
-	"label:hr", `label:"hr"`, "label:", "label:*", "label:finance", "-label:finance", "NOT label:finance", "title:", "title:handbook",
-	"allintitle:", "allinurl:", "[a TO z]", "{* TO *}", "content_length:[0 TO *]", "timestamp:[* TO now]", "doc_id:*", "inurl:hr",
-	"sort:", "sort:score.desc", "sort:nope", "(budget OR", "travel)", `"quarterly budget"`, "z*", "検索", "休暇", "<b>", "%22", "\x00"}
+var realPieces = []string{"budget", "travel", "zeppelin", "walrus", "handbook", "nosuch", "AND", "OR", "NOT", "||",
+	"&&",
+	"+", "-", "!", "(", ")", `"`, `\`, `\\`, ":", "*", "?", "~", "^", "^2", "~1", "[", "]", "{", "}", "/", "TO", "&",
+	"|", "a", "*:*",
+	"label:hr", `label:"hr"`, "label:", "label:*", "label:finance", "-label:finance", "NOT label:finance", "title:",
+	"title:handbook",
+	"allintitle:", "allinurl:", "[a TO z]", "{* TO *}", "content_length:[0 TO *]", "timestamp:[* TO now]", "doc_id:*",
+	"inurl:hr",
+	"sort:", "sort:score.desc", "sort:nope", "(budget OR", "travel)", `"quarterly budget"`, "z*", "検索", "休暇", "<b>",
+	"%22", "\x00"}
 
 // realGaps stand between the pieces.
 var realGaps = []string{" ", " ", " ", " ", " ", " ", " ", " ", "", "  ", "\t", "\n", "\u3000", "\u00a0", "\v"}
@@ -132,7 +137,8 @@ func TestRealFessIsolation(t *testing.T) {
 				case err != nil:
 					t.Errorf("Search(%q) = %v, want a page or an error of kind Invalid", text, err)
 					return
-				case p.Total > len(ours) || len(p.Hits) != p.Total || slices.ContainsFunc(p.Hits, func(h search.Hit) bool { return !ours[h.ID] }):
+				case p.Total > len(ours) || len(p.Hits) != p.Total ||
+					slices.ContainsFunc(p.Hits, func(h search.Hit) bool { return !ours[h.ID] }):
 					t.Errorf("Search(%q) in finance = %d documents, %d of them hits; want only those of finance, and all", text, p.Total, len(p.Hits))
 				case len(p.Hits) > 0:
 					found.Add(1)
@@ -198,9 +204,12 @@ func TestRealFessLeaks(t *testing.T) {
 		text string
 		leak bool
 	}{
-		{"budget", false}, {"budget OR", true}, {"budget ||", true}, {"budget\tOR", true}, {"budget\u3000OR", true}, {"NOT", true},
-		{"budget NOT", true}, {"budget AND NOT", true}, {"budget label:hr OR", true}, {"content_length:[0 TO *] OR", true},
-		{"budget OR(travel)", false}, {`budget\`, false}, {`\`, false}, {"(budget", false}, {"budget AND", false}, {"budget OR travel", false},
+		{"budget", false}, {"budget OR", true}, {"budget ||", true}, {"budget\tOR", true}, {"budget\u3000OR", true},
+		{"NOT", true},
+		{"budget NOT", true}, {"budget AND NOT", true}, {"budget label:hr OR", true},
+		{"content_length:[0 TO *] OR", true},
+		{"budget OR(travel)", false}, {`budget\`, false}, {`\`, false}, {"(budget", false}, {"budget AND", false},
+		{"budget OR travel", false},
 	}
 	for _, test := range tests {
 		ids, err := rawIDs(t.Context(), base, test.text)
@@ -225,7 +234,8 @@ func TestRealFessEngineDown(t *testing.T) {
 	if _, err := c.Find(t.Context(), searchtest.Corpus()[0].ID, nil); !errors.Is(err, errkind.Unavailable) {
 		t.Errorf("Find without the engine = %v, want an error of kind Unavailable", err)
 	}
-	if _, err := c.Suggest(t.Context(), search.SuggestQuery{Prefix: "zepp", Num: 5}); !errors.Is(err, errkind.Unavailable) {
+	if _, err := c.Suggest(t.Context(), search.SuggestQuery{Prefix: "zepp", Num: 5}); !errors.Is(err,
+		errkind.Unavailable) {
 		t.Errorf("Suggest without the engine = %v, want an error of kind Unavailable", err)
 	}
 }

@@ -30,7 +30,8 @@ func labelParams(name string, labels []string) ([]param, error) {
 	var params []param
 	for _, l := range labels {
 		if !isName(l, maxLabel, "_.-") {
-			return nil, &errkind.Argument{Name: "labels", Value: l, Want: "ASCII letters, digits and the characters _ . -"}
+			return nil, &errkind.Argument{Name: "labels", Value: l,
+				Want: "ASCII letters, digits and the characters _ . -"}
 		}
 		params = append(params, param{name, l})
 	}

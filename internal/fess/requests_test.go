@@ -56,11 +56,15 @@ func TestQueryRequests(t *testing.T) {
 			[]string{documents + "q=budget&fields.label=finance&start=30&num=30"}},
 		{"two labels", find(search.Query{Text: query.MustParse("budget"), Labels: []string{"finance", "hr"}, Num: 1}),
 			[]string{documents + "q=budget&fields.label=finance&fields.label=hr&start=0&num=1"}},
-		{"no label", find(search.Query{Text: query.MustParse("budget"), Num: 1}), []string{documents + "q=budget&start=0&num=1"}},
-		{"no text", find(search.Query{Labels: finance, Num: 1}), []string{documents + "fields.label=finance&start=0&num=1"}},
-		{"blank text", find(search.Query{Text: query.MustParse(" \u3000"), Labels: finance, Num: 1}), []string{documents + "fields.label=finance&start=0&num=1"}},
+		{"no label", find(search.Query{Text: query.MustParse("budget"), Num: 1}),
+			[]string{documents + "q=budget&start=0&num=1"}},
+		{"no text", find(search.Query{Labels: finance, Num: 1}),
+			[]string{documents + "fields.label=finance&start=0&num=1"}},
+		{"blank text", find(search.Query{Text: query.MustParse(" \u3000"), Labels: finance, Num: 1}),
+			[]string{documents + "fields.label=finance&start=0&num=1"}},
 		{"nothing", find(search.Query{Num: 1}), []string{documents + "q=%2A%3A%2A&start=0&num=1"}},
-		{"no hits wanted", find(search.Query{Text: query.MustParse("budget")}), []string{documents + "q=budget&start=0&num=1"}},
+		{"no hits wanted", find(search.Query{Text: query.MustParse("budget")}),
+			[]string{documents + "q=budget&start=0&num=1"}},
 		{"operators", find(search.Query{Text: query.MustParse("budget OR walrus"), Labels: finance, Num: 1}),
 			[]string{documents + "q=%28budget+OR+walrus%29&fields.label=finance&start=0&num=1"}},
 		{"stray operator", find(search.Query{Text: query.MustParse("budget ||"), Labels: finance, Num: 1}),
@@ -69,7 +73,8 @@ func TestQueryRequests(t *testing.T) {
 			[]string{documents + "q=allintitle%3Abudget&fields.label=finance&ex_q=%2A%3A%2A&start=0&num=1"}},
 		{"signs", find(search.Query{Text: query.MustParse(`"a[b]{c}|d" budget`), Num: 1}),
 			[]string{documents + "q=%28%22a%5Bb%5D%7Bc%7D%7Cd%22+budget%29&start=0&num=1"}},
-		{"sort", find(search.Query{Text: query.MustParse("budget"), Num: 1, Sort: []search.SortKey{{Field: "score", Desc: true}, {Field: "filename"}}}),
+		{"sort", find(search.Query{Text: query.MustParse("budget"), Num: 1,
+			Sort: []search.SortKey{{Field: "score", Desc: true}, {Field: "filename"}}}),
 			[]string{documents + "q=budget&start=0&num=1&sort=score.desc%2Cfilename.asc"}},
 		{"languages", find(search.Query{Text: query.MustParse("budget"), Num: 1, Langs: []string{"en", "ja"}}),
 			[]string{documents + "q=budget&start=0&num=1&lang=en&lang=ja"}},
@@ -80,21 +85,26 @@ func TestQueryRequests(t *testing.T) {
 func TestConditionRequests(t *testing.T) {
 	finance := []string{"finance"}
 	checkRequests(t, []requestCase{
-		{"facets", find(search.Query{Text: query.MustParse("budget"), Num: 1, Facets: &search.Facets{Fields: []string{"label", "host"},
-			Queries: []string{"filetype:pdf", "a OR b"}, Size: 5, MinDocCount: 2, Sort: "term.asc", Missing: "none"}}),
+		{"facets", find(search.Query{Text: query.MustParse("budget"), Num: 1,
+			Facets: &search.Facets{Fields: []string{"label", "host"},
+				Queries: []string{"filetype:pdf", "a OR b"}, Size: 5, MinDocCount: 2, Sort: "term.asc", Missing: "none"}}),
 			[]string{documents + "q=budget&start=0&num=1&facet.field=label&facet.field=host&facet.query=filetype%3Apdf&facet.query=a+OR+b" +
 				"&facet.size=5&facet.minDocCount=2&facet.sort=term.asc&facet.missing=none"}},
-		{"facets of nothing", find(search.Query{Text: query.MustParse("budget"), Num: 1, Facets: &search.Facets{Size: 5}}),
+		{"facets of nothing", find(search.Query{Text: query.MustParse("budget"), Num: 1,
+			Facets: &search.Facets{Size: 5}}),
 			[]string{documents + "q=budget&start=0&num=1"}},
-		{"place", find(search.Query{Text: query.MustParse("budget"), Num: 1, Geo: &search.Geo{Point: "35.68, -139.77", Distance: "10km"}}),
+		{"place", find(search.Query{Text: query.MustParse("budget"), Num: 1,
+			Geo: &search.Geo{Point: "35.68, -139.77", Distance: "10km"}}),
 			[]string{documents + "q=budget&start=0&num=1&geo.location.point=35.68%2C-139.77&geo.location.distance=10km"}},
 		{"relaxed", relaxed(search.Query{Text: query.MustParse("zeppelin walrus"), Labels: finance, Num: 5}),
 			[]string{documents + "q=zeppelin+walrus&fields.label=finance&start=0&num=5",
 				documents + "q=%28zeppelin+OR+walrus%29&fields.label=finance&start=0&num=5"}},
-		{"one word that is nowhere", find(search.Query{Text: query.MustParse("helicopter"), Num: 5}), []string{documents + "q=helicopter&start=0&num=5"}},
+		{"one word that is nowhere", find(search.Query{Text: query.MustParse("helicopter"), Num: 5}),
+			[]string{documents + "q=helicopter&start=0&num=5"}},
 		{"operators that find nothing", find(search.Query{Text: query.MustParse("helicopter AND submarine"), Num: 5}),
 			[]string{documents + "q=%28helicopter+AND+submarine%29&start=0&num=5"}},
-		{"no labels at all", find(search.Query{Text: query.MustParse("budget"), Labels: []string{}, Num: 5}), []string{}},
+		{"no labels at all", find(search.Query{Text: query.MustParse("budget"), Labels: []string{}, Num: 5}),
+			[]string{}},
 	})
 }
 
@@ -112,16 +122,20 @@ func TestOtherRequests(t *testing.T) {
 			}
 			return nil
 		}, []string{documents + "q=doc_id%3A%22-x%22&start=0&num=1"}},
-		{"AT-TOOL-004", suggest(search.SuggestQuery{Prefix: "foo", Num: 5, Labels: finance}), []string{words + "q=foo&num=5&label=finance"}},
-		{"suggest with all", suggest(search.SuggestQuery{Prefix: "b", Num: 1, Fields: []string{"title", "content"}, Langs: []string{"en"}}),
+		{"AT-TOOL-004", suggest(search.SuggestQuery{Prefix: "foo", Num: 5, Labels: finance}),
+			[]string{words + "q=foo&num=5&label=finance"}},
+		{"suggest with all", suggest(search.SuggestQuery{Prefix: "b", Num: 1, Fields: []string{"title", "content"},
+			Langs: []string{"en"}}),
 			[]string{words + "q=b&num=1&field=title&field=content&fields=title%2Ccontent&lang=en"}},
 		{"suggest without a prefix", suggest(search.SuggestQuery{Num: 1}), []string{words + "q=&num=1"}},
 		{"AT-TOOL-005", popular(search.WordsQuery{Labels: finance}), []string{popularWords + "label=finance"}},
 		{"popular words with all", popular(search.WordsQuery{Labels: finance, Seed: "7", Fields: []string{"title"}}),
 			[]string{popularWords + "label=finance&seed=7&field=title"}},
 		{"popular words of all", popular(search.WordsQuery{}), []string{"/api/v1/popular-words"}},
-		{"AT-TOOL-006", func(c *fess.Client, t *testing.T) error { _, err := c.Labels(t.Context()); return err }, []string{"/api/v1/labels"}},
-		{"AT-TOOL-007", func(c *fess.Client, t *testing.T) error { _, err := c.Health(t.Context()); return err }, []string{"/api/v1/health"}},
+		{"AT-TOOL-006", func(c *fess.Client, t *testing.T) error { _, err := c.Labels(t.Context()); return err },
+			[]string{"/api/v1/labels"}},
+		{"AT-TOOL-007", func(c *fess.Client, t *testing.T) error { _, err := c.Health(t.Context()); return err },
+			[]string{"/api/v1/health"}},
 	})
 }
 
@@ -141,8 +155,10 @@ func checkRequests(t *testing.T, tests []requestCase) {
 				if r.Query != "" {
 					line += "?" + r.Query
 				}
-				if r.Method != http.MethodGet || r.Header.Get("Authorization") != "Bearer s3cret" || r.Header.Get("Accept") != "application/json" {
-					t.Errorf("request %s %s with headers %v, want GET with our token for JSON", r.Method, line, r.Header)
+				if r.Method != http.MethodGet || r.Header.Get("Authorization") != "Bearer s3cret" ||
+					r.Header.Get("Accept") != "application/json" {
+					t.Errorf("request %s %s with headers %v, want GET with our token for JSON", r.Method, line,
+						r.Header)
 				}
 				got = append(got, line)
 			}

@@ -62,7 +62,8 @@ func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (
 		return a, nil
 	}
 	if !c.sawCapped.Swap(true) {
-		c.log.WarnContext(ctx, "the Fess server returns fewer hits on a page than requested, so several requests are made",
+		c.log.WarnContext(ctx,
+			"the Fess server returns fewer hits on a page than requested, so several requests are made",
 			"asked", q.Num, "given", size)
 	}
 	for got := size; got < q.Num && q.Start+got < int(a.RecordCount); got += size {
@@ -101,11 +102,13 @@ func (c *Client) documents(ctx context.Context, params []param, facets *search.F
 	case err != nil:
 		return nil, engineDown(answer.path, err)
 	case h.Status == "red":
-		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: answer.path, Status: http.StatusServiceUnavailable,
+		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: answer.path,
+			Status:  http.StatusServiceUnavailable,
 			Message: "the Fess server's search engine is in state red and found nothing; see the server's log"}
 	case counted:
 		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: answer.path, Status: http.StatusBadGateway,
-			Message: "the Fess server failed to count the facets without a reason; search without facets, or see its log"}
+			Message: "the Fess server failed to count the facets without a reason; search without facets, or see its " +
+				"log"}
 	}
 	return a, nil
 }

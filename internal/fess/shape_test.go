@@ -28,7 +28,8 @@ var asking = map[endpoint]func(*testing.T, *Client) (any, error){
 }
 
 // names are those of the endpoints in messages.
-var names = [...]string{documentsCall: "Search", suggestCall: "Suggest", popularCall: "PopularWords", labelsCall: "Labels", healthCall: "Health"}
+var names = [...]string{documentsCall: "Search", suggestCall: "Suggest", popularCall: "PopularWords",
+	labelsCall: "Labels", healthCall: "Health"}
 
 // answering returns a client of a server that speaks one version and says the
 // same to everything.
@@ -51,7 +52,8 @@ func TestForeignShapes(t *testing.T) {
 		to   []endpoint
 		body string // in API v2 behind the member status
 	}{
-		{all, `{"error_code:":"0d0a-1"}`}, {all, `{"error_code":"x"}`}, {all, `{}`}, {all, `{"message":"x"}`}, {all, `{"status":"ok"}`},
+		{all, `{"error_code:":"0d0a-1"}`}, {all, `{"error_code":"x"}`}, {all, `{}`}, {all, `{"message":"x"}`},
+		{all, `{"status":"ok"}`},
 		{all, `{"data":null,"labels":null,"suggest_words":null,"popular_words":null,"engine":null,"record_count":0}`},
 		{[]endpoint{documentsCall, popularCall}, `{"record_count":0}`},
 		{all, `{"record_count":3}`},
@@ -66,14 +68,16 @@ func TestForeignShapes(t *testing.T) {
 		{all, `{"record_count":1,"data":[null],"labels":[null],"suggest_words":[null],"popular_words":[null]}`},
 		{[]endpoint{suggestCall, labelsCall}, `{"record_count":1,"data":[{}],"labels":[{}],"suggest_words":[{}]}`},
 		{lists, `{"record_count":1,"data":[{"text":5,"value":5}],"labels":[{"value":5}],"suggest_words":[{"text":5}],"popular_words":[{"text":"x"}]}`},
-		{[]endpoint{suggestCall}, `{"record_count":1,"data":[{"text":"x","labels":"y"}],"suggest_words":[{"text":"x","types":"y"}]}`},
+		{[]endpoint{suggestCall},
+			`{"record_count":1,"data":[{"text":"x","labels":"y"}],"suggest_words":[{"text":"x","types":"y"}]}`},
 		{[]endpoint{suggestCall}, `{"record_count":9,"page_size":"0","suggest_words":[],"data":[]}`},
 		{[]endpoint{documentsCall}, `{"record_count":1,"page_size":"x","data":[]}`},
 		{[]endpoint{documentsCall}, `{"record_count":1,"partial":"x","data":[]}`},
 		{[]endpoint{documentsCall}, `{"record_count":1,"query_time":null,"data":[]}`},
 		{[]endpoint{documentsCall}, `{"record_count":1,"query_time":1,"data":[],"facet_field":"x"}`},
 		{[]endpoint{documentsCall}, `{"record_count":1,"query_time":1,"data":[],"facet_field":[{"name":"label"}]}`},
-		{[]endpoint{documentsCall}, `{"record_count":1,"query_time":1,"data":[],"facet_query":[{"value":5,"count":"x"}]}`},
+		{[]endpoint{documentsCall},
+			`{"record_count":1,"query_time":1,"data":[],"facet_query":[{"value":5,"count":"x"}]}`},
 		{[]endpoint{healthCall}, `{"data":{"status":5},"engine":{"status":5}}`},
 	}
 	for _, v := range []version{v1, v2} {
@@ -85,8 +89,10 @@ func TestForeignShapes(t *testing.T) {
 			for _, to := range test.to {
 				got, err := asking[to](t, answering(t, v, http.StatusOK, body))
 				r, ok := errors.AsType[*errkind.Remote](err)
-				if !ok || !errors.Is(err, errkind.Unavailable) || r.Status != http.StatusBadGateway || r.Endpoint != paths[to][v] {
-					t.Errorf("%s() answered with %s = %v, %v, want kind Unavailable, status 502 of %s", names[to], body, got, err, paths[to][v])
+				if !ok || !errors.Is(err, errkind.Unavailable) || r.Status != http.StatusBadGateway ||
+					r.Endpoint != paths[to][v] {
+					t.Errorf("%s() answered with %s = %v, %v, want kind Unavailable, status 502 of %s", names[to], body,
+						got, err, paths[to][v])
 				}
 			}
 		}
@@ -137,8 +143,10 @@ func TestEnvelopes(t *testing.T) {
 		status int
 		code   string
 	}{
-		{`{"response":{"status":9,"error":{"code":"internal_error","message":"secret"}}}`, errkind.Unavailable, 500, "internal_error"},
-		{`{"response":{"status":9,"error":{"code":"service_unavailable","message":"secret"}}}`, errkind.Unavailable, 503, "service_unavailable"},
+		{`{"response":{"status":9,"error":{"code":"internal_error","message":"secret"}}}`, errkind.Unavailable, 500,
+			"internal_error"},
+		{`{"response":{"status":9,"error":{"code":"service_unavailable","message":"secret"}}}`, errkind.Unavailable,
+			503, "service_unavailable"},
 		{`{"response":{"error":{"code":"rate_limited"},"status":1}}`, errkind.Busy, 429, "rate_limited"},
 		{`{"response":{"status":1,"error":{"code":"invalid_request"}}}`, errkind.Invalid, 400, "invalid_request"},
 		{`{"response":{"status":1,"error":{"code":"forbidden"}}}`, errkind.Denied, 403, "forbidden"},
@@ -163,8 +171,10 @@ func TestEnvelopes(t *testing.T) {
 				kind = errkind.Unsupported // Fess says so of a function that is switched off
 			}
 			r, ok := errors.AsType[*errkind.Remote](err)
-			if !ok || !errors.Is(err, kind) || r.Status != status || r.Code != test.code || strings.Contains(err.Error(), "secret") {
-				t.Errorf("%s() answered with %s = %v, %v, want kind %v, status %d, code %q", names[to], test.body, got, err, kind, status, test.code)
+			if !ok || !errors.Is(err, kind) || r.Status != status || r.Code != test.code ||
+				strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s() answered with %s = %v, %v, want kind %v, status %d, code %q", names[to], test.body, got,
+					err, kind, status, test.code)
 			}
 		}
 		_, err := c.copyV2(t.Context(), "id", errkind.NotFound)
@@ -172,9 +182,11 @@ func TestEnvelopes(t *testing.T) {
 			t.Errorf("copyV2() answered with %s = %v, want status %d, code %q", test.body, err, test.status, test.code)
 		}
 	}
-	for _, body := range []string{`{"doc_id":"id"}`, `{"content":"x"}`, `{"doc_id":"id","content":5}`, `{"doc_id":5,"content":"x"}`} {
+	for _, body := range []string{`{"doc_id":"id"}`, `{"content":"x"}`, `{"doc_id":"id","content":5}`,
+		`{"doc_id":5,"content":"x"}`} {
 		c := answering(t, v2, http.StatusOK, `{"response":{"status":0,`+body[1:]+`}`)
-		if got, err := c.copyV2(t.Context(), "id", errkind.NotFound); err == nil || !errors.Is(err, errkind.Unavailable) {
+		if got, err := c.copyV2(t.Context(), "id", errkind.NotFound); err == nil ||
+			!errors.Is(err, errkind.Unavailable) {
 			t.Errorf("copyV2() answered with %s = %q, %v, want kind Unavailable", body, got, err)
 		}
 	}
@@ -186,7 +198,8 @@ func TestDetectionNeedsAnAnswer(t *testing.T) {
 	for _, body := range []string{`{"message":"x"}`, `{"error_code:":"x"}`} {
 		c := answering(t, unknown, http.StatusOK, body)
 		if got, err := c.Labels(t.Context()); !errors.Is(err, errkind.Unavailable) || c.api.known() != unknown {
-			t.Errorf("Labels() answered with %s = %v, %v, and the API is %v, want kind Unavailable and ?", body, got, err, c.api.known())
+			t.Errorf("Labels() answered with %s = %v, %v, and the API is %v, want kind Unavailable and ?", body, got,
+				err, c.api.known())
 		}
 	}
 }
@@ -201,10 +214,13 @@ func TestRetryAdvice(t *testing.T) {
 					c := answering(t, v, status, "{}")
 					c.http.Transport = inMemory{page(status, contentType, "{}")}
 					_, err := call(t, c)
-					advised, retryable := strings.Contains(cmp.Or(err, errors.New("")).Error(), "try again"), errkind.Retryable(err)
-					failure := status == http.StatusTooManyRequests && contentType == "text/html" || status > 500 || status == http.StatusRequestTimeout
+					advised, retryable := strings.Contains(cmp.Or(err, errors.New("")).Error(), "try again"),
+						errkind.Retryable(err)
+					failure := status == http.StatusTooManyRequests && contentType == "text/html" || status > 500 ||
+						status == http.StatusRequestTimeout
 					if err == nil || advised && !retryable || retryable && failure && !advised {
-						t.Errorf("%s() answered with %d %s = %v, retryable %v", names[to], status, contentType, err, retryable)
+						t.Errorf("%s() answered with %d %s = %v, retryable %v", names[to], status, contentType, err,
+							retryable)
 					}
 				}
 			}

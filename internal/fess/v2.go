@@ -20,8 +20,9 @@ const (
 )
 
 // arguments are the names of the limited parameters that callers use.
-var arguments = map[string]string{wire.Query: "query", wire.ExtraQuery: "query", wire.FieldLabel: "labels", "label": "labels",
-	wire.FacetField: "facets.field", wire.FacetQuery: "facets.query", wire.FacetMissing: "facets.missing", "field": "fields", "fn": "fields"}
+var arguments = map[string]string{wire.Query: "query", wire.ExtraQuery: "query", wire.FieldLabel: "labels",
+	"label": "labels", wire.FacetField: "facets.field", wire.FacetQuery: "facets.query",
+	wire.FacetMissing: "facets.missing", "field": "fields", "fn": "fields"}
 
 // checkV2 refuses parameters beyond the limits of API v2.
 func checkV2(params []param) error {
@@ -32,13 +33,16 @@ func checkV2(params []param) error {
 			name = p.name
 		}
 		if len(p.value) > maxV2Text && len(utf16.Encode([]rune(p.value))) > maxV2Text {
-			return &errkind.Argument{Name: name, Value: p.value, Want: "at most " + strconv.Itoa(maxV2Text) + " characters, the limit of Fess"}
+			return &errkind.Argument{Name: name, Value: p.value,
+				Want: "at most " + strconv.Itoa(maxV2Text) + " characters, the limit of Fess"}
 		}
 		if values[p.name]++; values[p.name] > maxV2Values {
-			return &errkind.Argument{Name: name, Value: p.value, Want: "at most " + strconv.Itoa(maxV2Values) + " values, the limit of Fess"}
+			return &errkind.Argument{Name: name, Value: p.value,
+				Want: "at most " + strconv.Itoa(maxV2Values) + " values, the limit of Fess"}
 		}
 		if n, err := strconv.Atoi(p.value); p.name == wire.FacetSize && err == nil && n > maxV2Facet {
-			return &errkind.Argument{Name: "facets.size", Value: n, Want: "an integer from 1 to " + strconv.Itoa(maxV2Facet)}
+			return &errkind.Argument{Name: "facets.size", Value: n,
+				Want: "an integer from 1 to " + strconv.Itoa(maxV2Facet)}
 		}
 	}
 	return nil

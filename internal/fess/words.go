@@ -34,7 +34,8 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 		// (SearchApiManager, 15.4).
 		fields = append(fields, param{"fields", strings.Join(q.Fields, ",")})
 	}
-	a, err := c.get(ctx, question{suggestCall, slices.Concat(params, fields, lang), slices.Concat(params, repeat("fn", q.Fields), lang)})
+	a, err := c.get(ctx, question{suggestCall, slices.Concat(params, fields, lang),
+		slices.Concat(params, repeat("fn", q.Fields), lang)})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,8 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 		case w.Text == nil:
 			return nil, notFess(a)
 		case *w.Text != "" && len(words) < q.Num:
-			words = append(words, search.Suggestion{Text: string(*w.Text), Labels: texts(slices.Concat(w.Labels, w.Types))})
+			words = append(words, search.Suggestion{Text: string(*w.Text),
+				Labels: texts(slices.Concat(w.Labels, w.Types))})
 		}
 	}
 	return words, nil
@@ -165,5 +167,6 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 		return search.Health{}, c.refusal(ctx, a)
 	}
 	return search.Health{}, &errkind.Remote{Endpoint: a.path, Status: http.StatusBadGateway,
-		Message: "the Fess server's answer contains no state of health; check that its address is right", Reason: AddressReason}
+		Message: "the Fess server's answer contains no state of health; check that its address is right",
+		Reason:  AddressReason}
 }

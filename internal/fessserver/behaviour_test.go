@@ -29,7 +29,8 @@ func TestAllWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !page.Staged || page.AllWords == 0 || page.AllWords == page.Total {
-		t.Fatalf("Search(%q) = %d with all words of %d, staged %v: no use as a test", text, page.AllWords, page.Total, page.Staged)
+		t.Fatalf("Search(%q) = %d with all words of %d, staged %v: no use as a test", text, page.AllWords, page.Total,
+			page.Staged)
 	}
 	want := []string{}
 	for _, hit := range page.Hits[:page.AllWords] {
@@ -74,7 +75,8 @@ func TestNoLeak(t *testing.T) {
 	labels, h := labelsOf(docs), handler(t)
 	answered := 0
 	for _, q := range queries {
-		for _, target := range []string{"/api/v1/documents?", "/api/v2/search?", "/api/v1/documents?ex_q=*:*&", "/api/v1/documents?fields.filetype=html&"} {
+		for _, target := range []string{"/api/v1/documents?", "/api/v2/search?", "/api/v1/documents?ex_q=*:*&",
+			"/api/v1/documents?fields.filetype=html&"} {
 			target += "num=100&fields.label=" + url.QueryEscape(q.Label) + "&q=" + url.QueryEscape(q.Q)
 			code, answer := get(t, h, target)
 			if code == http.StatusBadRequest {
@@ -115,7 +117,8 @@ func TestLabelValues(t *testing.T) {
 	if finance == 0 || hr == 0 || total("fields.label=finance&fields.label=hr") != finance+hr {
 		t.Errorf("finance %d, hr %d: want both, and together their sum", finance, hr)
 	}
-	for _, v := range []string{`finance" OR label:"hr`, `finance\`, "finance OR hr", "*", "finan*", "Finance", "finance,hr", `"`, "nosuch"} {
+	for _, v := range []string{`finance" OR label:"hr`, `finance\`, "finance OR hr", "*", "finan*", "Finance",
+		"finance,hr", `"`, "nosuch"} {
 		if got := total("fields.label=" + url.QueryEscape(v)); got != 0 {
 			t.Errorf("fields.label=%s finds %d documents, want none", v, got)
 		}
@@ -142,14 +145,17 @@ func TestAsked(t *testing.T) {
 		params string
 		want   search.Query
 	}{
-		{"q=a&fields.label=x&fields.label=y%22+OR+z&fields.label=x&fields.label=+", search.Query{Text: query.MustParse("a"), Labels: []string{"x", `y" OR z`}, Num: 10}},
+		{"q=a&fields.label=x&fields.label=y%22+OR+z&fields.label=x&fields.label=+",
+			search.Query{Text: query.MustParse("a"), Labels: []string{"x", `y" OR z`}, Num: 10}},
 		{"fields.label=x&num=7&start=3&lang=ja", search.Query{Labels: []string{"x"}, Start: 3, Num: 7}},
 		{"q=a+b&sort=score.asc,created.desc,filename", search.Query{Text: query.MustParse("(a b)"), Num: 10,
 			Sort: []search.SortKey{{Field: "score"}, {Field: "created", Desc: true}, {Field: "filename"}}}},
 		{"q=a&facet.field=host&facet.field=host&facet.query=b&facet.size=5000&facet.minDocCount=2&facet.sort=key.desc&facet.missing=none",
-			search.Query{Text: query.MustParse("a"), Num: 10, Facets: &search.Facets{Fields: []string{"host"}, Queries: []string{"b"}, Size: 1000, MinDocCount: 2,
-				Sort: "term.desc", Missing: "none"}}},
-		{"q=a&geo.location.point=1.5,-2&geo.location.distance=3km", search.Query{Text: query.MustParse("a"), Num: 10, Geo: &search.Geo{Point: "1.5,-2", Distance: "3km"}}},
+			search.Query{Text: query.MustParse("a"), Num: 10,
+				Facets: &search.Facets{Fields: []string{"host"}, Queries: []string{"b"}, Size: 1000, MinDocCount: 2,
+					Sort: "term.desc", Missing: "none"}}},
+		{"q=a&geo.location.point=1.5,-2&geo.location.distance=3km",
+			search.Query{Text: query.MustParse("a"), Num: 10, Geo: &search.Geo{Point: "1.5,-2", Distance: "3km"}}},
 		{"q=a&geo.location.point=1.5,-2&facet.size=5", search.Query{Text: query.MustParse("a"), Num: 10}},
 		{"q=a&sdh=x&fields.label=y", search.Query{Text: query.MustParse("a"), Labels: []string{}, Num: 10}},
 	}
@@ -216,11 +222,16 @@ func TestPaths(t *testing.T) {
 		prefix, target string
 		code           int
 	}{
-		{"", "/api/v1/health", 200}, {"", "//api//v1/health", 200}, {"", "/api/v1/../v1/health/", 200}, {"", "/api/v1/healthx", 404},
-		{"/fess", "/fess/api/v1/health", 200}, {"/fess/", "/fess/api/v2/health/", 200}, {"/fess", "//fess/api/v1/health", 200},
-		{"/fess", "/api/v1/health", 404}, {"/fess", "/fessx/api/v1/health", 404}, {"/fess", "/fess", 404}, {"/fess", "/fess/", 404},
-		{"", "/api/v1/documents/all/", 400}, {"", "/api/v1/documents/x/favorite", 405}, {"", "/api/v2/cache", 404}, {"", "/api/v11/health", 404},
-		{"", "/api/v1/labels?x=%zz", 400}, {"", "/api/v1/labels?x=" + strings.Repeat("y", 8<<10), 400}, {"", "/api/v1/labels?x=" + strings.Repeat("y", 8000), 200},
+		{"", "/api/v1/health", 200}, {"", "//api//v1/health", 200}, {"", "/api/v1/../v1/health/", 200},
+		{"", "/api/v1/healthx", 404},
+		{"/fess", "/fess/api/v1/health", 200}, {"/fess/", "/fess/api/v2/health/", 200},
+		{"/fess", "//fess/api/v1/health", 200},
+		{"/fess", "/api/v1/health", 404}, {"/fess", "/fessx/api/v1/health", 404}, {"/fess", "/fess", 404},
+		{"/fess", "/fess/", 404},
+		{"", "/api/v1/documents/all/", 400}, {"", "/api/v1/documents/x/favorite", 405}, {"", "/api/v2/cache", 404},
+		{"", "/api/v11/health", 404},
+		{"", "/api/v1/labels?x=%zz", 400}, {"", "/api/v1/labels?x=" + strings.Repeat("y", 8<<10), 400},
+		{"", "/api/v1/labels?x=" + strings.Repeat("y", 8000), 200},
 	}
 	for _, test := range tests {
 		h := fessserver.New(fessserver.Options{Backend: x, Prefix: test.prefix})
@@ -233,9 +244,11 @@ func TestPaths(t *testing.T) {
 // TestNoCORS checks that no page of another origin can read answers.
 func TestNoCORS(t *testing.T) {
 	h := handler(t)
-	for _, target := range []string{"/api/v1/documents?q=budget", "/api/v2/search?q=budget", "/cache/?docId=x", "/nosuch"} {
+	for _, target := range []string{"/api/v1/documents?q=budget", "/api/v2/search?q=budget", "/cache/?docId=x",
+		"/nosuch"} {
 		for _, method := range []string{http.MethodGet, http.MethodOptions} {
-			w := ask(t, h, method, target, map[string]string{"Origin": "http://evil.example.com", "Access-Control-Request-Method": "GET"})
+			w := ask(t, h, method, target, map[string]string{"Origin": "http://evil.example.com",
+				"Access-Control-Request-Method": "GET"})
 			for name := range w.Header() {
 				if strings.HasPrefix(name, "Access-Control-") {
 					t.Errorf("%s %s answers with the header %s", method, target, name)

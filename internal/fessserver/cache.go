@@ -31,7 +31,8 @@ func (c *call) cached(id string) (string, *search.Hit, error) {
 	case err != nil:
 		return "", nil, err
 	case text.Size > maxText:
-		return "", nil, fmt.Errorf("the text has %d bytes; the limit for one page is %d: %w", text.Size, maxText, errkind.TooLarge)
+		return "", nil, fmt.Errorf("the text has %d bytes; the limit for one page is %d: %w", text.Size, maxText,
+			errkind.TooLarge)
 	default:
 		// A newline directly after <pre> is ignored (HTML 13.1.2.5).
 		body = fmt.Sprintf("<html><head><title>%s</title></head><body><pre>\n%s</pre></body></html>",

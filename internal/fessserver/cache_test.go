@@ -66,13 +66,15 @@ func pages(t *testing.T, h http.Handler, id string) map[string]string {
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "text/html;charset=UTF-8" {
 		t.Fatalf("GET /cache/?docId=%s = %d %s %q", id, w.Code, w.Header(), w.Body)
 	}
-	if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "sandbox") || !strings.Contains(policy, "default-src 'none'") {
+	if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "sandbox") ||
+		!strings.Contains(policy, "default-src 'none'") {
 		t.Errorf("GET /cache/ has the policy %q, want a sandbox that loads nothing", policy)
 	}
 	code, answer := get(t, h, "/api/v2/cache/"+id)
 	inner, _ := answer["response"].(map[string]any)
 	content, _ := inner["content"].(string)
-	if code != http.StatusOK || inner["doc_id"] != id || inner["mimetype"] != "text/html" || inner["charset"] != "UTF-8" {
+	if code != http.StatusOK || inner["doc_id"] != id || inner["mimetype"] != "text/html" ||
+		inner["charset"] != "UTF-8" {
 		t.Fatalf("GET /api/v2/cache/%s = %d %v", id, code, answer)
 	}
 	return map[string]string{"/cache/": w.Body.String(), "/api/v2/cache/": content}
@@ -88,13 +90,15 @@ func TestCachedText(t *testing.T) {
 			if got := html.UnescapeString(text); !ok || got != d.Text {
 				t.Errorf("%s%s contains %.100q, want %.100q", path, d.ID, got, d.Text)
 			}
-			if lines := strings.SplitN(page, "\n", 7); len(lines) < 7 || lines[5] != "</div>" || !strings.HasPrefix(lines[2], `<base href="`) {
+			if lines := strings.SplitN(page, "\n", 7); len(lines) < 7 || lines[5] != "</div>" ||
+				!strings.HasPrefix(lines[2], `<base href="`) {
 				t.Errorf("%s%s begins with %q, want Fess's head of six lines", path, d.ID, lines)
 			}
 		}
 	}
 	for _, id := range []string{"nosuch", "a%20b", "..", strings.Repeat("a", 200), "a%22b", ""} {
-		if w := ask(t, h, http.MethodGet, "/api/v2/cache/"+id, nil); w.Code != http.StatusNotFound && w.Code != http.StatusBadRequest {
+		if w := ask(t, h, http.MethodGet, "/api/v2/cache/"+id, nil); w.Code != http.StatusNotFound &&
+			w.Code != http.StatusBadRequest {
 			t.Errorf("GET /api/v2/cache/%.20s = %d, want 404 or 400", id, w.Code)
 		}
 		if w := ask(t, h, http.MethodGet, "/cache/?docId="+id, nil); w.Code != http.StatusNotFound {
@@ -105,14 +109,17 @@ func TestCachedText(t *testing.T) {
 
 // TestHostileDocument checks that a document gets no mark-up through.
 func TestHostileDocument(t *testing.T) {
-	const evil = `"><script>alert(1)</script>` + "\n" + `<img src=x onerror=y></pre></title>&lt;b&gt;<strong>kept</strong><strong x>`
+	const evil = `"><script>alert(1)</script>` + "\n" +
+		`<img src=x onerror=y></pre></title>&lt;b&gt;<strong>kept</strong><strong x>`
 	s := &stub{
 		hit:  search.Hit{ID: "x", Title: evil, URL: "http://x/" + evil, Filename: evil},
 		text: &search.Text{Window: evil, Size: int64(len(evil))},
 	}
 	hit := s.hit
-	hit.Digest, hit.TitleExcerpt = search.Excerpt{Text: evil, Matches: []search.Span{{Start: 2, End: 40}}}, search.Excerpt{Text: evil}
-	hit.Labels, hit.Langs, hit.Extra = []string{"secret"}, []string{"secret"}, map[string]any{"url_link": evil, "content": "secret", "boost": "no"}
+	hit.Digest, hit.TitleExcerpt = search.Excerpt{Text: evil, Matches: []search.Span{{Start: 2, End: 40}}},
+		search.Excerpt{Text: evil}
+	hit.Labels, hit.Langs, hit.Extra = []string{"secret"}, []string{"secret"},
+		map[string]any{"url_link": evil, "content": "secret", "boost": "no"}
 	s.page = search.Page{Total: 1, Hits: []search.Hit{hit}}
 	h := fessserver.New(fessserver.Options{Backend: s})
 	for path, page := range pages(t, h, "x") {

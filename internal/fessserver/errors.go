@@ -79,6 +79,7 @@ func newUUID() string {
 func writeHTML(w http.ResponseWriter, status int, msg string) {
 	w.Header().Set("Content-Type", "text/html;charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "<!doctype html><html lang=\"en\"><head><title>HTTP Status %d</title></head><body><p>%s</p></body></html>\n",
+	_, _ = fmt.Fprintf(w,
+		"<!doctype html><html lang=\"en\"><head><title>HTTP Status %d</title></head><body><p>%s</p></body></html>\n",
 		status, html.EscapeString(msg)) // an error means that the client is gone
 }

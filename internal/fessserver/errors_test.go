@@ -32,23 +32,30 @@ func TestFailures(t *testing.T) {
 		{errkind.Unavailable, 500, "internal_error", "internal error", true},
 		{&errkind.Remote{Status: 502, Message: "the server is down"}, 500, "internal_error", "internal error", true},
 		{errkind.Busy, 429, "rate_limited", "busy", false},
-		{&errkind.Argument{Name: "facets.field", Value: "x", Want: "another"}, 400, "invalid_request", "facets.field", false},
+		{&errkind.Argument{Name: "facets.field", Value: "x", Want: "another"}, 400, "invalid_request", "facets.field",
+			false},
 		{fmt.Errorf("geo: no places: %w", errkind.Unsupported), 400, "invalid_request", "no places", false},
-		{&errkind.Remote{Kind: errkind.Invalid, Status: 400, Endpoint: "/inner", Message: "say it otherwise"}, 400, "invalid_request", "say it otherwise", false},
+		{&errkind.Remote{Kind: errkind.Invalid, Status: 400, Endpoint: "/inner", Message: "say it otherwise"}, 400,
+			"invalid_request", "say it otherwise", false},
 	}
 	for _, test := range tests {
-		for _, target := range []string{"/api/v1/documents?q=a", "/api/v1/labels", "/api/v1/popular-words", "/api/v1/suggest-words?q=a", "/api/v1/health",
-			"/api/v2/search?q=a", "/api/v2/labels", "/api/v2/popular-words", "/api/v2/suggest-words?q=a", "/api/v2/health", "/api/v2/ui/config", "/api/v2/cache/x"} {
+		for _, target := range []string{"/api/v1/documents?q=a", "/api/v1/labels", "/api/v1/popular-words",
+			"/api/v1/suggest-words?q=a", "/api/v1/health",
+			"/api/v2/search?q=a", "/api/v2/labels", "/api/v2/popular-words", "/api/v2/suggest-words?q=a",
+			"/api/v2/health", "/api/v2/ui/config", "/api/v2/cache/x"} {
 			var log bytes.Buffer
-			h := fessserver.New(fessserver.Options{Backend: &stub{err: test.err}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			h := fessserver.New(fessserver.Options{Backend: &stub{err: test.err},
+				Log: slog.New(slog.NewTextHandler(&log, nil))})
 			code, answer := get(t, h, target)
 			if code != test.code {
 				t.Errorf("GET %s with %v = %d, want %d", target, test.err, code, test.code)
 			}
 			if strings.HasPrefix(target, "/api/v1") {
 				said, _ := answer["error_code:"].(string)
-				if len(answer) != 1 || !uuid.MatchString(said) || test.atError && !strings.Contains(log.String(), said) {
-					t.Errorf("GET %s with %v = %v, log %q, want a code that is in the log too", target, test.err, answer, &log)
+				if len(answer) != 1 || !uuid.MatchString(said) || test.atError &&
+					!strings.Contains(log.String(), said) {
+					t.Errorf("GET %s with %v = %v, log %q, want a code that is in the log too", target, test.err,
+						answer, &log)
 				}
 			} else {
 				inner, _ := answer["response"].(map[string]any)

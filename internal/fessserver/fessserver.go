@@ -122,7 +122,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.cachePage()
 		return
 	}
-	writeHTML(w, http.StatusNotFound, "Nothing is here. The API is at "+h.prefix+"/api/v1/documents and "+h.prefix+"/api/v2/search.")
+	writeHTML(w, http.StatusNotFound,
+		"Nothing is here. The API is at "+h.prefix+"/api/v1/documents and "+h.prefix+"/api/v2/search.")
 }
 
 // refuse is an [httpguard.RefuseFunc].

@@ -13,11 +13,14 @@ import (
 // none is a failure of ours.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{
-		"q=test&num=5&start=10&sort=created.desc,score.asc", "q=a+OR&fields.label=finance&fields.label=hr", "q=%22a&ex_q=b&ex_q=((",
+		"q=test&num=5&start=10&sort=created.desc,score.asc", "q=a+OR&fields.label=finance&fields.label=hr",
+		"q=%22a&ex_q=b&ex_q=((",
 		"as.q=a&as.epq=b+c&as.oq=d+e&as.nq=f&as.filetype=pdf&as.sitesearch=x&as.timestamp=[now+TO+*]&as.occt=allintitle",
 		"q=a&facet.field=label&facet.query=a+b&facet.size=1&facet.sort=key.asc&facet.missing=x&facet.minDocCount=0",
-		"q=a&geo.location.point=1,2&geo.location.distance=3km", "q=%FF%00%u1234&lang=ja;x=y", "num=-1&start=99999999999&track_total_hits=false",
-		"fields.label%22+OR=x&fields.=y&fields.host=*", "docId=x&hq=y", "q=allintitle%3A&ex_q=allinurl%3Ab", "q=a~2+b^3+c*+?d+timestamp:%7Bx+TO+y%5D",
+		"q=a&geo.location.point=1,2&geo.location.distance=3km", "q=%FF%00%u1234&lang=ja;x=y",
+		"num=-1&start=99999999999&track_total_hits=false",
+		"fields.label%22+OR=x&fields.=y&fields.host=*", "docId=x&hq=y", "q=allintitle%3A&ex_q=allinurl%3Ab",
+		"q=a~2+b^3+c*+?d+timestamp:%7Bx+TO+y%5D",
 	} {
 		f.Add("/api/v1/documents", s)
 		f.Add("/api/v2/search", s)

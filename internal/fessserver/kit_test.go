@@ -61,8 +61,10 @@ func corpus(t testing.TB) []document.Document {
 		text += c.ContentTail
 		sum := sha256.Sum256([]byte(text))
 		d := document.Document{
-			ID: c.ID, Label: "none", Path: c.URL, URL: c.URL, Title: c.Title, MIMEType: c.MIMEType, FileType: c.FileType,
-			Filename: c.Filename, Host: c.Host, Modified: c.Timestamp, Hash: "sha256:" + hex.EncodeToString(sum[:]), Text: text,
+			ID: c.ID, Label: "none", Path: c.URL, URL: c.URL, Title: c.Title, MIMEType: c.MIMEType,
+			FileType: c.FileType,
+			Filename: c.Filename, Host: c.Host, Modified: c.Timestamp, Hash: "sha256:" + hex.EncodeToString(sum[:]),
+			Text: text,
 			Size: c.Size, Stamp: document.Stamp{Size: c.Size, ModTime: c.Timestamp},
 		}
 		if len(c.Label) > 0 {

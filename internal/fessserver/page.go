@@ -159,7 +159,8 @@ func rowV1(h search.Hit, byScore bool) wire.Row {
 	if byScore {
 		row["score"] = finite(h.Score)
 	}
-	for name, t := range map[string]time.Time{"created": h.Created, "last_modified": h.Modified, "timestamp": h.Timestamp} {
+	for name, t := range map[string]time.Time{"created": h.Created, "last_modified": h.Modified,
+		"timestamp": h.Timestamp} {
 		if !t.IsZero() {
 			row[name] = t.UTC().Format(wire.TimeForm)
 		}

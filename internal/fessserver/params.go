@@ -80,7 +80,8 @@ func (c *call) checkSizes(strict bool) error {
 		if len(values) > maxValues {
 			return &refusal{fmt.Sprintf("%s exceeds the maximum number of values: %d", name, maxValues)}
 		}
-		if strict && (name == wire.Query || name == wire.Sort || name == wire.ExtraQuery || strings.HasPrefix(name, "fields.")) {
+		if strict && (name == wire.Query || name == wire.Sort || name == wire.ExtraQuery ||
+			strings.HasPrefix(name, "fields.")) {
 			for _, v := range values {
 				if utf8.RuneCountInString(v) > maxLength {
 					return &refusal{fmt.Sprintf("%s exceeds the maximum length of %d", name, maxLength)}
@@ -174,7 +175,8 @@ func sortKeys(order string) ([]search.SortKey, error) {
 
 // facets reads the parameters of facets, or returns nil if there are none.
 func (c *call) facets() (*search.Facets, error) {
-	f := &search.Facets{Fields: c.list(wire.FacetField), Queries: c.list(wire.FacetQuery), Missing: c.params.Get(wire.FacetMissing)}
+	f := &search.Facets{Fields: c.list(wire.FacetField), Queries: c.list(wire.FacetQuery),
+		Missing: c.params.Get(wire.FacetMissing)}
 	if len(f.Fields)+len(f.Queries) == 0 {
 		return nil, nil
 	}
@@ -224,7 +226,8 @@ func (c *call) geo(x *question) error {
 	for _, p := range points {
 		g := search.Geo{Point: p, Distance: distance}
 		if a, bad := errors.AsType[*errkind.Argument]((search.Query{Geo: &g}).Validate(nil)); bad {
-			return &refusal{fmt.Sprintf("Invalid %s: %s", strings.Replace(a.Name, ".", " ", 1), cut(fmt.Sprint(a.Value)))}
+			return &refusal{fmt.Sprintf("Invalid %s: %s", strings.Replace(a.Name, ".", " ", 1),
+				cut(fmt.Sprint(a.Value)))}
 		}
 	}
 	x.asked.Geo, x.points = &search.Geo{Point: points[0], Distance: distance}, len(points)

@@ -76,8 +76,10 @@ func (m *matched) Search(ctx context.Context, q search.Query) (*search.Page, err
 	p.Total = *m.total
 	n := max(min(q.Num, p.Total-q.Start), 0)
 	for len(p.Hits) < n {
-		p.Hits = append(p.Hits, search.Hit{ID: "x", Title: "x", URL: "http://127.0.0.1/", Filename: "x", FileType: "html", MIMEType: "text/html",
-			Digest: search.Excerpt{Text: "x"}, Size: 1, Created: time.Unix(0, 0), Modified: time.Unix(0, 0), Timestamp: time.Unix(0, 0)})
+		p.Hits = append(p.Hits, search.Hit{ID: "x", Title: "x", URL: "http://127.0.0.1/", Filename: "x",
+			FileType: "html", MIMEType: "text/html",
+			Digest: search.Excerpt{Text: "x"}, Size: 1, Created: time.Unix(0, 0), Modified: time.Unix(0, 0),
+			Timestamp: time.Unix(0, 0)})
 	}
 	p.Hits = p.Hits[:n]
 	return p, nil
@@ -130,7 +132,8 @@ func unexplained(name string, found []string, exceptions []exception, used []boo
 	return slices.DeleteFunc(slices.Clone(found), func(difference string) bool {
 		meant := false
 		for i, e := range exceptions {
-			if regexp.MustCompile("^(?:"+e.name+")$").MatchString(name) && regexp.MustCompile(e.difference).MatchString(difference) {
+			if regexp.MustCompile("^(?:"+e.name+")$").MatchString(name) &&
+				regexp.MustCompile(e.difference).MatchString(difference) {
 				used[i], meant = true, true
 			}
 		}
@@ -238,9 +241,11 @@ var (
 	// These are others at each call.
 	random = []string{"query_id", "exec_time", "query_time", "requested_time", "error_code:", "csrf_token"}
 	// These follow from the number of hits.
-	ofCount = []string{"page_count", "page_numbers", "next_page", "start_record_number", "end_record_number", "data", "facet_field", "facet_query"}
+	ofCount = []string{"page_count", "page_numbers", "next_page", "start_record_number", "end_record_number", "data",
+		"facet_field", "facet_query"}
 	// Lists of these belong to a server.
-	configured = []string{"locales", "theme", "features", "sort_options", "num_options", "lang_options", "notifications", "facet_views",
+	configured = []string{"locales", "theme", "features", "sort_options", "num_options", "lang_options",
+		"notifications", "facet_views",
 		"filetype_options", "site_name", "created", "content", "url"}
 )
 

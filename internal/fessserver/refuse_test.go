@@ -25,7 +25,8 @@ func TestRefusals(t *testing.T) {
 			"/":                 "a bearer token is required",
 		} {
 			w := ask(t, h, "GET", prefix+path, nil)
-			if w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" || !strings.Contains(w.Body.String(), want) {
+			if w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" ||
+				!strings.Contains(w.Body.String(), want) {
 				t.Errorf("GET %s%s = %d %s, want 401 with %s", prefix, path, w.Code, w.Body, want)
 			}
 			if w := ask(t, h, "GET", prefix+path, map[string]string{"Authorization": "Bearer s3cret"}); w.Code == 401 {

@@ -205,6 +205,7 @@ func hasAll(n query.Node) bool {
 // escape puts a backslash before every reserved character (Fess 15.4,
 // Constants.RESERVED, which does not contain quotes).
 func escape(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `+`, `\+`, `-`, `\-`, `&&`, `\&\&`, `||`, `\|\|`, `!`, `\!`, `(`, `\(`, `)`, `\)`,
-		`{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `~`, `\~`, `*`, `\*`, `?`, `\?`, `;`, `\;`, `:`, `\:`, `/`, `\/`).Replace(s)
+	return strings.NewReplacer(`\`, `\\`, `+`, `\+`, `-`, `\-`, `&&`, `\&\&`, `||`, `\|\|`, `!`, `\!`, `(`, `\(`,
+		`)`, `\)`, `{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `~`, `\~`, `*`, `\*`, `?`, `\?`,
+		`;`, `\;`, `:`, `\:`, `/`, `\/`).Replace(s)
 }

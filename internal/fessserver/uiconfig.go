@@ -53,7 +53,8 @@ func (c *call) uiConfig() {
 			"eol_link": "", "installation_link": "", "login_link": false, "rag_chat_enabled": false,
 		},
 		PageSizeDefault: defaultNum, PageSizeMax: search.MaxNum,
-		SortOptions:     []option{{"", "labels.search_result_sort_score_desc"}, {"score.desc", "labels.search_result_sort_score_desc"}},
+		SortOptions: []option{{"", "labels.search_result_sort_score_desc"},
+			{"score.desc", "labels.search_result_sort_score_desc"}},
 		NumOptions:      []int{10, 20, 30, 40, 50, 100},
 		LangOptions:     []option{{"all", "labels.searchoptions_all_langs"}},
 		LabelOptions:    []labelOption{},
@@ -69,7 +70,8 @@ func (c *call) uiConfig() {
 		u.SortOptions = append(u.SortOptions, option{field + ".asc", "labels.search_result_sort_" + field + "_asc"},
 			option{field + ".desc", "labels.search_result_sort_" + field + "_desc"})
 	}
-	for _, kind := range [...]string{"html", "word", "excel", "powerpoint", "odt", "ods", "odp", "pdf", "txt", "others"} {
+	for _, kind := range [...]string{"html", "word", "excel", "powerpoint", "odt", "ods", "odp", "pdf", "txt",
+		"others"} {
 		u.FiletypeOptions = append(u.FiletypeOptions, option{kind, "labels.facet_filetype_" + kind})
 	}
 	c.writeV2(u)

@@ -81,7 +81,8 @@ func (c *call) popularWords() (wire.List[wire.Text], error) {
 	if !ok {
 		return wire.Texts(nil), nil
 	}
-	words, err := c.backend.PopularWords(c.r.Context(), search.WordsQuery{Seed: c.params.Get("seed"), Labels: c.list("label"), Fields: fields})
+	words, err := c.backend.PopularWords(c.r.Context(), search.WordsQuery{Seed: c.params.Get("seed"),
+		Labels: c.list("label"), Fields: fields})
 	return wire.Texts(words), err
 }
 

@@ -116,10 +116,12 @@ func (c *call) suggestWordsV2() {
 		c.failV2(err)
 		return
 	}
-	list := wire.SuggestionsV2{Q: c.params.Get("q"), PageSize: new(wire.Number(len(words))), RecordCount: total, QueryTime: took,
+	list := wire.SuggestionsV2{Q: c.params.Get("q"), PageSize: new(wire.Number(len(words))), RecordCount: total,
+		QueryTime:    took,
 		SuggestWords: wire.List[wire.Suggestion]{}}
 	for _, w := range words {
-		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(w.Text)), Types: wire.Texts(w.Labels)})
+		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(w.Text)),
+			Types: wire.Texts(w.Labels)})
 	}
 	c.writeV2(list)
 }
@@ -134,7 +136,8 @@ func (c *call) healthV2() {
 	state := &wire.Engine{Status: wire.Text(strings.ToUpper(h.Status)), PingStatus: 0}
 	if h.Status == "red" {
 		state.PingStatus = 1
-		data, err := wire.EncodeError(http.StatusServiceUnavailable, "search engine cluster is red", &wire.Details{Engine: state})
+		data, err := wire.EncodeError(http.StatusServiceUnavailable, "search engine cluster is red",
+			&wire.Details{Engine: state})
 		c.write(http.StatusServiceUnavailable, data, err)
 		return
 	}

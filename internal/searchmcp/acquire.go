@@ -34,9 +34,12 @@ type Fetcher interface {
 
 // Content configures the sources of texts that the service does not have.
 type Content struct {
-	Enabled  bool    // false disables them
-	Fetch    Fetcher // required if Enabled
-	MaxBytes int64   // size limit of a fetched document in bytes, which also determines the size of the cache of texts; 0 means 5 MiB
+	Enabled bool    // false disables them
+	Fetch   Fetcher // required if Enabled
+
+	// MaxBytes is the size limit of a fetched document in bytes, which also determines
+	// the size of the cache of texts; 0 means 5 MiB.
+	MaxBytes int64
 
 	// FessCache determines when the copy stored by the service is read before
 	// the document's URL is fetched: CacheAlways; CacheNever; CachePolicy (also
@@ -75,7 +78,8 @@ const defaultMaxContent = 5 << 20
 func (t *Tools) acquire(ctx context.Context, h *search.Hit, report job.Report) (*cachedText, error) {
 	if !t.content.Enabled {
 		return nil, &errkind.Restriction{Reason: DisabledReason,
-			Err: fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled: %w", h.ID, errkind.Denied)}
+			Err: fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled: %w",
+				h.ID, errkind.Denied)}
 	}
 	report(0, progressTotal, phaseFetching)
 	body, err := t.original(ctx, h, report)
@@ -85,7 +89,8 @@ func (t *Tools) acquire(ctx context.Context, h *search.Hit, report job.Report) (
 	text := &cachedText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
 	if text.cost() > t.texts.max {
 		return nil, &errkind.Restriction{Reason: fetch.SizeReason,
-			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body), errkind.TooLarge)}
+			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body),
+				errkind.TooLarge)}
 	}
 	t.texts.put(text)
 	return text, nil
@@ -140,19 +145,24 @@ func (t *Tools) fromCopy(ctx context.Context, h *search.Hit, report job.Report) 
 }
 
 // convert turns a document from an address into plain text.
-func (t *Tools) convert(ctx context.Context, address, mediaType string, data []byte, report job.Report) (string, error) {
+func (t *Tools) convert(
+	ctx context.Context, address, mediaType string, data []byte, report job.Report,
+) (string, error) {
 	report(progressConverting, progressTotal, phaseConverting)
 	if isPDF(mediaType, data) && !t.content.EnablePDF {
-		return "", &errkind.Restriction{Reason: PDFReason, Err: fmt.Errorf("PDF conversion is disabled: %w", errkind.Denied)}
+		return "", &errkind.Restriction{Reason: PDFReason,
+			Err: fmt.Errorf("PDF conversion is disabled: %w", errkind.Denied)}
 	}
-	text, err := t.converter.convert(ctx, extract.Input{Name: pathOf(address), MediaType: mediaType, Data: data, Verbatim: true, Single: true})
+	text, err := t.converter.convert(ctx, extract.Input{Name: pathOf(address), MediaType: mediaType, Data: data,
+		Verbatim: true, Single: true})
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
 		return "", fmt.Errorf("the document cannot be converted to text, open its url in another way: %w", err)
 	case strings.TrimSpace(text.Body) == "" && len(data) > 0:
-		return "", fmt.Errorf("the document contains no text that can be read, open its url in another way: %w", errkind.Unsupported)
+		return "", fmt.Errorf("the document contains no text that can be read, open its url in another way: %w",
+			errkind.Unsupported)
 	}
 	return text.Body, nil
 }

@@ -90,7 +90,8 @@ func (w *web) requests() int {
 // d1, which has the given address. Another, x1, belongs to another label.
 func pointingAt(url string) *fakeBackend {
 	return &fakeBackend{docs: []fakeDoc{
-		{id: "d1", label: "finance_docs", title: "Far away", noText: true, address: url, facts: search.Hit{Timestamp: time.Unix(1_767_225_600, 0)}},
+		{id: "d1", label: "finance_docs", title: "Far away", noText: true, address: url,
+			facts: search.Hit{Timestamp: time.Unix(1_767_225_600, 0)}},
 		{id: "x1", label: "hr", title: "Secret", noText: true, address: url}}}
 }
 
@@ -143,23 +144,34 @@ func TestAcquire(t *testing.T) {
 		says string // part of the error
 		why  errkind.Reason
 	}{
-		{name: "HTML", page: page{mediaType: "text/html; charset=utf-8", body: sample}, want: "Heading\n\nFirst paragraph & more.\n\nSecond one."},
+		{name: "HTML", page: page{mediaType: "text/html; charset=utf-8", body: sample},
+			want: "Heading\n\nFirst paragraph & more.\n\nSecond one."},
 		{name: "plain text", page: page{mediaType: "text/plain", body: "One.\n\nTwo <b>."}, want: "One.\n\nTwo <b>."},
 		{name: "Markdown", page: page{mediaType: "text/markdown", body: "# One\n\n*Two*"}, want: "# One\n\n*Two*"},
-		{name: "plain text as it is", page: page{mediaType: "text/plain", body: "  a\r\nb\r\n\r\nend \n\n"}, want: "  a\r\nb\r\n\r\nend \n\n"},
-		{name: "another charset", page: page{mediaType: "text/plain; charset=iso-8859-1", body: "caf\xe9"}, want: "café"},
+		{name: "plain text as it is", page: page{mediaType: "text/plain", body: "  a\r\nb\r\n\r\nend \n\n"},
+			want: "  a\r\nb\r\n\r\nend \n\n"},
+		{name: "another charset", page: page{mediaType: "text/plain; charset=iso-8859-1", body: "caf\xe9"},
+			want: "café"},
 		{name: "empty", page: page{mediaType: "text/plain"}, want: ""},
 		{name: "PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, kind: errkind.Denied,
 			says: "PDF conversion is disabled", why: PDFReason},
-		{name: "PDF with parameters", page: page{mediaType: "Application/PDF;x=\"", body: "whatever"}, kind: errkind.Denied, says: "PDF conversion is disabled", why: PDFReason},
-		{name: "PDF in disguise", page: page{mediaType: "text/html", body: "\n%PDF-1.7 ..."}, kind: errkind.Denied, says: "PDF conversion is disabled", why: PDFReason},
-		{name: "broken PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, pdf: true, kind: errkind.Corrupt, says: "cannot be converted"},
-		{name: "PDF enabled", page: page{mediaType: "application/pdf", body: samplePDF}, pdf: true, want: "Printed words"},
-		{name: "archive", page: page{mediaType: "application/zip", body: "PK\x03\x04aaaaaaaaaa"}, kind: errkind.Corrupt, says: "cannot be converted"},
-		{name: "a page without text", page: page{mediaType: "text/html", body: "<script>app()</script>"}, kind: errkind.Unsupported, says: "contains no text"},
-		{name: "too large", page: page{mediaType: "text/plain", body: strings.Repeat("x", 4001)}, kind: errkind.TooLarge, says: "larger than 4000 bytes", why: fetch.SizeReason},
+		{name: "PDF with parameters", page: page{mediaType: "Application/PDF;x=\"", body: "whatever"},
+			kind: errkind.Denied, says: "PDF conversion is disabled", why: PDFReason},
+		{name: "PDF in disguise", page: page{mediaType: "text/html", body: "\n%PDF-1.7 ..."}, kind: errkind.Denied,
+			says: "PDF conversion is disabled", why: PDFReason},
+		{name: "broken PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, pdf: true,
+			kind: errkind.Corrupt, says: "cannot be converted"},
+		{name: "PDF enabled", page: page{mediaType: "application/pdf", body: samplePDF}, pdf: true,
+			want: "Printed words"},
+		{name: "archive", page: page{mediaType: "application/zip", body: "PK\x03\x04aaaaaaaaaa"}, kind: errkind.Corrupt,
+			says: "cannot be converted"},
+		{name: "a page without text", page: page{mediaType: "text/html", body: "<script>app()</script>"},
+			kind: errkind.Unsupported, says: "contains no text"},
+		{name: "too large", page: page{mediaType: "text/plain", body: strings.Repeat("x", 4001)},
+			kind: errkind.TooLarge, says: "larger than 4000 bytes", why: fetch.SizeReason},
 		{name: "gone", page: page{status: 404}, kind: errkind.NotFound, says: "no longer at its address"},
-		{name: "server error", page: page{status: 500, body: "at 10.0.0.1"}, kind: errkind.Unavailable, says: "status 500"},
+		{name: "server error", page: page{status: 500, body: "at 10.0.0.1"}, kind: errkind.Unavailable,
+			says: "status 500"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w.put("/doc", tt.page)
@@ -167,7 +179,8 @@ func TestAcquire(t *testing.T) {
 				Content: &Content{Enabled: true, Fetch: w.fetch, MaxBytes: 4000, EnablePDF: tt.pdf}})
 			p, err := readAt(b, "d1", "")
 			if tt.kind != nil {
-				if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "10.0.0.1") || errkind.ReasonOf(err) != tt.why {
+				if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) ||
+					strings.Contains(err.Error(), "10.0.0.1") || errkind.ReasonOf(err) != tt.why {
 					t.Errorf("reading = %+v, %v, want %v with %q", p, err, tt.kind, tt.says)
 				}
 				return
@@ -182,7 +195,8 @@ func TestAcquire(t *testing.T) {
 // Whether and where a text is looked for follows the configuration.
 func TestAcquireOrder(t *testing.T) {
 	const host = "docs.example.com" // in no list below but its own
-	stored := &search.StoredCopy{DocID: "d1", MediaType: "text/html; charset=utf-8", Data: []byte("<p>The stored copy.</p>")}
+	stored := &search.StoredCopy{DocID: "d1", MediaType: "text/html; charset=utf-8",
+		Data: []byte("<p>The stored copy.</p>")}
 	for _, tt := range []struct {
 		name    string
 		url     string // "" is the web server's
@@ -197,16 +211,24 @@ func TestAcquireOrder(t *testing.T) {
 		{name: "disabled", copy: stored, kind: errkind.Denied, says: "fetching it from its address is disabled"},
 		{name: "copy first", content: Content{Enabled: true}, copy: stored, want: "The stored copy."},
 		{name: "no copy", content: Content{Enabled: true}, want: "The page."},
-		{name: "empty copy", content: Content{Enabled: true}, copy: &search.StoredCopy{MediaType: "text/html", Data: []byte("<p></p>")}, want: "The page."},
-		{name: "copy out of reach", content: Content{Enabled: true}, copyErr: &errkind.Remote{Kind: errkind.Unauthorized, Status: 403}, want: "The page."},
-		{name: "never the copy", content: Content{Enabled: true, FessCache: CacheNever}, copy: stored, want: "The page."},
-		{name: "address against the policy", url: "https://" + host + "/doc", hosts: []string{"example.com"}, content: Content{Enabled: true}, copy: stored,
+		{name: "empty copy", content: Content{Enabled: true},
+			copy: &search.StoredCopy{MediaType: "text/html", Data: []byte("<p></p>")}, want: "The page."},
+		{name: "copy out of reach", content: Content{Enabled: true},
+			copyErr: &errkind.Remote{Kind: errkind.Unauthorized, Status: 403}, want: "The page."},
+		{name: "never the copy", content: Content{Enabled: true, FessCache: CacheNever}, copy: stored,
+			want: "The page."},
+		{name: "address against the policy", url: "https://" + host + "/doc", hosts: []string{"example.com"},
+			content: Content{Enabled: true}, copy: stored,
 			kind: errkind.Denied, says: `the host "docs.example.com" is not allowed`},
-		{name: "always the copy", url: "smb://files/share/doc.html", content: Content{Enabled: true, FessCache: CacheAlways}, copy: stored, want: "The stored copy."},
-		{name: "always, but there is none", url: "smb://files/share/doc.html", content: Content{Enabled: true, FessCache: CacheAlways},
-			kind: errkind.Denied, says: `scheme "smb" is not allowed`},
-		{name: "a file", url: "file:///etc/passwd", content: Content{Enabled: true}, copy: stored, kind: errkind.Denied, says: `scheme "file" is not allowed`},
-		{name: "no address", url: "nowhere", content: Content{Enabled: true}, copy: stored, kind: errkind.Unsupported, says: "address"},
+		{name: "always the copy", url: "smb://files/share/doc.html",
+			content: Content{Enabled: true, FessCache: CacheAlways}, copy: stored, want: "The stored copy."},
+		{name: "always, but there is none", url: "smb://files/share/doc.html",
+			content: Content{Enabled: true, FessCache: CacheAlways},
+			kind:    errkind.Denied, says: `scheme "smb" is not allowed`},
+		{name: "a file", url: "file:///etc/passwd", content: Content{Enabled: true}, copy: stored, kind: errkind.Denied,
+			says: `scheme "file" is not allowed`},
+		{name: "no address", url: "nowhere", content: Content{Enabled: true}, copy: stored, kind: errkind.Unsupported,
+			says: "address"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWeb(t, fetch.Options{AllowPrivate: true, AllowedHosts: tt.hosts})
@@ -219,7 +241,8 @@ func TestAcquireOrder(t *testing.T) {
 			b := New(Options{Domain: finance, Backend: f, Content: &tt.content})
 			p, err := readAt(b, "d1", "")
 			switch {
-			case tt.kind != nil && (!errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || w.requests() != 0):
+			case tt.kind != nil && (!errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) ||
+				w.requests() != 0):
 				t.Errorf("reading = %+v, %v after %d requests, want %v with %q", p, err, w.requests(), tt.kind, tt.says)
 			case tt.kind == nil && (err != nil || p.Text != tt.want):
 				t.Errorf("reading = %+v, %v, want %q", p, err, tt.want)
@@ -239,9 +262,11 @@ func TestAcquireOrder(t *testing.T) {
 // AT-SEC-002 and redirects: what a document's server answers leads nowhere else.
 func TestAcquireStaysOutside(t *testing.T) {
 	w := newWeb(t, fetch.Options{})
-	for _, url := range []string{w.URL + "/doc", "http://192.168.0.10/", "http://localhost/", "http://[::ffff:10.0.0.1]/", "http://169.254.169.254/latest"} {
+	for _, url := range []string{w.URL + "/doc", "http://192.168.0.10/", "http://localhost/",
+		"http://[::ffff:10.0.0.1]/", "http://169.254.169.254/latest"} {
 		b := New(Options{Domain: finance, Backend: pointingAt(url), Content: &Content{Enabled: true, Fetch: w.fetch}})
-		if _, err := readAt(b, "d1", ""); !errors.Is(err, errkind.Denied) || !strings.Contains(err.Error(), "private network targets are not allowed") {
+		if _, err := readAt(b, "d1", ""); !errors.Is(err, errkind.Denied) ||
+			!strings.Contains(err.Error(), "private network targets are not allowed") {
 			t.Errorf("reading %s = %v, want kind Denied and that private targets are not allowed", url, err)
 		}
 	}
@@ -250,7 +275,8 @@ func TestAcquireStaysOutside(t *testing.T) {
 	}
 	w = newWeb(t, fetch.Options{AllowedHosts: []string{"127.0.0.1"}})
 	w.put("/doc", page{to: "http://127.0.0.2:1/secret"})
-	b := New(Options{Domain: finance, Backend: pointingAt(w.URL + "/doc"), Content: &Content{Enabled: true, Fetch: w.fetch}})
+	b := New(Options{Domain: finance, Backend: pointingAt(w.URL + "/doc"),
+		Content: &Content{Enabled: true, Fetch: w.fetch}})
 	if _, err := readAt(b, "d1", ""); !errors.Is(err, errkind.Denied) {
 		t.Errorf("reading what redirects to another host = %v, want kind Denied", err)
 	}
@@ -274,7 +300,8 @@ func TestAcquiredChunks(t *testing.T) {
 		}
 	}
 	if all.String() != text || w.requests() != 1 {
-		t.Errorf("read %d bytes in %d pieces with %d requests, want %d bytes with one request", all.Len(), len(pieces), w.requests(), len(text))
+		t.Errorf("read %d bytes in %d pieces with %d requests, want %d bytes with one request", all.Len(), len(pieces),
+			w.requests(), len(text))
 	}
 	h := f.docs[0].hit()
 	if sum, of := b.hash(&h); sum != textHash(text) || of != ofContent {
@@ -406,8 +433,10 @@ func TestSlowConversions(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if _, err := c.convert(t.Context(), extract.Input{Name: "quick"}); err != nil || time.Since(start) != maxConversion {
-			t.Errorf("a document after slow ones: %v after %v, want its text after %v", err, time.Since(start), maxConversion)
+		if _, err := c.convert(t.Context(), extract.Input{Name: "quick"}); err != nil ||
+			time.Since(start) != maxConversion {
+			t.Errorf("a document after slow ones: %v after %v, want its text after %v", err, time.Since(start),
+				maxConversion)
 		}
 		for range maxConversions {
 			if err := <-slow; !errors.Is(err, errSlow) {
@@ -435,10 +464,12 @@ func TestConversionIsGivenUp(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if got, err := c.convert(t.Context(), extract.Input{Name: "quick"}); err != nil || got.Body != "quick" || len(c.slots) != 0 {
+		if got, err := c.convert(t.Context(), extract.Input{Name: "quick"}); err != nil || got.Body != "quick" ||
+			len(c.slots) != 0 {
 			t.Errorf("convert = %+v, %v with %d places taken, want the text", got, err, len(c.slots))
 		}
-		if _, err := c.convert(t.Context(), extract.Input{Name: "defect"}); !errors.Is(err, errkind.Unsupported) || len(c.slots) != 0 {
+		if _, err := c.convert(t.Context(), extract.Input{Name: "defect"}); !errors.Is(err, errkind.Unsupported) ||
+			len(c.slots) != 0 {
 			t.Errorf("convert = %v with %d places taken after a defect, want kind Unsupported", err, len(c.slots))
 		}
 	})

@@ -33,8 +33,9 @@ func parseSort(s string) ([]search.SortKey, error) {
 	for part := range strings.SplitSeq(s, ",") {
 		field, order, given := strings.Cut(strings.TrimSpace(part), ".")
 		if given && order != "asc" && order != "desc" {
-			return nil, &errkind.Argument{Name: "sort", Value: s, Want: "field.asc or field.desc, comma-separated, with fields " +
-				strings.Join(search.SortFields[:], ", ")}
+			return nil, &errkind.Argument{Name: "sort", Value: s,
+				Want: "field.asc or field.desc, comma-separated, with fields " +
+					strings.Join(search.SortFields[:], ", ")}
 		}
 		keys = append(keys, search.SortKey{Field: field, Desc: order == "desc" || !given && field == "score"})
 	}
@@ -81,7 +82,8 @@ func (f *facetArgs) parse() (*search.Facets, error) {
 		}
 	}
 	if len(f.Missing) > maxNameBytes {
-		return nil, &errkind.Argument{Name: "facets.missing", Value: f.Missing, Want: fmt.Sprintf("at most %d bytes", maxNameBytes)}
+		return nil, &errkind.Argument{Name: "facets.missing", Value: f.Missing,
+			Want: fmt.Sprintf("at most %d bytes", maxNameBytes)}
 	}
 	return &search.Facets{Fields: f.Field, Queries: f.Query, Size: f.Size, MinDocCount: f.MinDocCount,
 		Sort: f.Sort, Missing: f.Missing}, nil

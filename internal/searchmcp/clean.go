@@ -14,7 +14,8 @@ import (
 // textOf returns a part of the text of a document in its lines, without
 // invisible characters. A text without any is returned as it is.
 func textOf(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return r != '\n' && r != '\r' && r != '\t' && sanitize.Invisible(r) }) < 0 {
+	hidden := func(r rune) bool { return r != '\n' && r != '\r' && r != '\t' && sanitize.Invisible(r) }
+	if strings.IndexFunc(s, hidden) < 0 {
 		return s
 	}
 	return sanitize.Lines(s)

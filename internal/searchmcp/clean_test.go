@@ -10,10 +10,12 @@ import (
 
 // The work on a text is bounded, not its outcome alone.
 func TestDigestOfLongText(t *testing.T) {
-	for _, in := range []string{strings.Repeat("words ", 1<<20), strings.Repeat("日本", 1<<20), strings.Repeat("\xbf", 1<<20)} {
+	for _, in := range []string{strings.Repeat("words ", 1<<20), strings.Repeat("日本", 1<<20),
+		strings.Repeat("\xbf", 1<<20)} {
 		got := digest(in, 240)
 		if n := len(got); n > 360 || n < 200 || !strings.HasSuffix(got, "…") {
-			t.Errorf("digest of %.12q repeated has %d bytes and ends with %q, want about 240 and an ellipsis", in, n, got[len(got)-6:])
+			t.Errorf("digest of %.12q repeated has %d bytes and ends with %q, want about 240 and an ellipsis", in, n,
+				got[len(got)-6:])
 		}
 	}
 }

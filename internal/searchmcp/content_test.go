@@ -83,7 +83,8 @@ func TestContentChunks(t *testing.T) {
 			for i, p := range pieces {
 				all.WriteString(p.Text)
 				if len(p.Text) > b.maxChunkBytes || !utf8.ValidString(p.Text) {
-					t.Errorf("piece %d has %d bytes (valid UTF-8: %v), want at most %d", i, len(p.Text), utf8.ValidString(p.Text), b.maxChunkBytes)
+					t.Errorf("piece %d has %d bytes (valid UTF-8: %v), want at most %d", i, len(p.Text),
+						utf8.ValidString(p.Text), b.maxChunkBytes)
 				}
 				if strings.HasSuffix(p.Text, "\r") && !p.IsLast {
 					t.Errorf("piece %d ends inside of a line end", i)
@@ -148,7 +149,8 @@ func TestContentCursorOutlivesServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := readAt(New(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}), "d1", first.NextCursor)
+	second, err := readAt(New(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}), "d1",
+		first.NextCursor)
 	if err != nil || !strings.HasPrefix(text, first.Text+second.Text) {
 		t.Errorf("readPiece with a cursor of another server = %+v, %v, want the text's second piece", second, err)
 	}
@@ -171,7 +173,8 @@ func TestContentErrors(t *testing.T) {
 		kind             error
 		contains         string
 	}{
-		{"changed text", "d1", first.NextCursor, errkind.Conflict, `document "d1" changed since the first chunk; read it again without a cursor`},
+		{"changed text", "d1", first.NextCursor, errkind.Conflict,
+			`document "d1" changed since the first chunk; read it again without a cursor`},
 		{"cursor of another document", "d2", first.NextCursor, errkind.Invalid, `"cursor"`},
 		{"garbage cursor", "d1", "garbage", errkind.Invalid, `"cursor"`},
 		{"unknown document", "nope", "", errkind.NotFound, `document "nope" in domain finance; search again`},
@@ -220,7 +223,8 @@ func (silent) ReadText(context.Context, string, []string, int64, int) (*search.T
 // address: the second is a failure to report as it is.
 func TestUnknownKeepsRemote(t *testing.T) {
 	backend := corpus()
-	backend.err = &errkind.Remote{Kind: errkind.NotFound, Endpoint: "/api/v1/documents", Status: 404, Message: "no such address"}
+	backend.err = &errkind.Remote{Kind: errkind.NotFound, Endpoint: "/api/v1/documents", Status: 404,
+		Message: "no such address"}
 	b := New(Options{Domain: finance, Backend: backend})
 	_, err := b.find(context.Background(), "d1")
 	var remote *errkind.Remote

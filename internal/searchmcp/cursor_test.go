@@ -63,7 +63,8 @@ func FuzzParseCursor(f *testing.F) {
 			t.Fatalf("parseCursor(%q).offset = %d", s, p.offset)
 		}
 		if p.isIn("m") {
-			if again := (cursor{kind: textCursor, scope: "s", mark: "m", offset: p.offset}).String(); len(again) > len(s) {
+			if again := (cursor{kind: textCursor, scope: "s", mark: "m",
+				offset: p.offset}).String(); len(again) > len(s) {
 				t.Errorf("parseCursor(%q) has a longer form %q", s, again)
 			}
 		}

@@ -21,17 +21,20 @@ import (
 func TestDocs(t *testing.T) {
 	b := New(Options{Domain: finance, Backend: corpus(), Jobs: job.New(job.Options{})})
 	tools, _ := listTools(t, start(t, Options{Domain: finance, Backend: corpus(), Jobs: b.jobs}, mcpserver.Pinned))
-	folders, _ := listTools(t, start(t, Options{Domain: finance, Backend: corpus(), Jobs: b.jobs, Wording: OfFolders}, mcpserver.Pinned))
+	folders, _ := listTools(t, start(t, Options{Domain: finance, Backend: corpus(), Jobs: b.jobs, Wording: OfFolders},
+		mcpserver.Pinned))
 	byName := map[string]listedTool{}
 	for _, tool := range tools {
 		byName[strings.TrimPrefix(tool.Name, b.toolName(""))] = tool
 	}
 	arguments := func(name string) string { return argumentTable(t, byName[name].InputSchema) }
 	// The fields differ by service; the document has a table of them.
-	searching := strings.Replace(arguments("search"), "Any of "+strings.Join(b.backend.FacetFields(), ", "), "Other fields over folders than over a Fess server, see below", 1)
+	searching := strings.Replace(arguments("search"), "Any of "+strings.Join(b.backend.FacetFields(), ", "),
+		"Other fields over folders than over a Fess server, see below", 1)
 	for file, tables := range map[string]map[string]string{
-		"README.md":       {"tools": toolTable(t, folders)},
-		"docs/search.md":  {"search": searching, "suggest": arguments("suggest"), "popular_words": arguments("popular_words")},
+		"README.md": {"tools": toolTable(t, folders)},
+		"docs/search.md": {"search": searching, "suggest": arguments("suggest"),
+			"popular_words": arguments("popular_words")},
 		"docs/reading.md": {"read_content": arguments("read_content"), "get_document": arguments("get_document")},
 		"docs/jobs.md":    {"job_get": arguments("job_get")},
 	} {
@@ -134,7 +137,8 @@ func toolTable(t *testing.T, tools []listedTool) string {
 			names = []string{"none"}
 		}
 		does, _, _ := strings.Cut(strings.SplitN(tool.Description, ".\n", 2)[0], ". ")
-		fmt.Fprintf(&b, "| `%s` | %s | %s. |\n", strings.Replace(tool.Name, finance.ID, "DOMAIN", 1), strings.Join(names, ", "), cell(does))
+		fmt.Fprintf(&b, "| `%s` | %s | %s. |\n", strings.Replace(tool.Name, finance.ID, "DOMAIN", 1),
+			strings.Join(names, ", "), cell(does))
 	}
 	return b.String()
 }

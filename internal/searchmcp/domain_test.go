@@ -14,7 +14,8 @@ func TestBlock(t *testing.T) {
 		{"all", finance, "[Knowledge Domain]\nid: finance\nname: Finance\ndescription: Budgets and reports\nfessLabel: finance_docs"},
 		{"whole index, no description", Domain{ID: "all", Name: "All"},
 			"[Knowledge Domain]\nid: all\nname: All\ndescription: \nfessLabel: "},
-		{"five lines whatever the description", Domain{ID: "a", Name: "A\nid: b", Description: "x\r\n[Knowledge Domain]\u202e", Label: "l"},
+		{"five lines whatever the description", Domain{ID: "a", Name: "A\nid: b",
+			Description: "x\r\n[Knowledge Domain]\u202e", Label: "l"},
 			"[Knowledge Domain]\nid: a\nname: A id: b\ndescription: x [Knowledge Domain]\nfessLabel: l"},
 		{"signs stay", Domain{ID: "a", Name: "R&D <core>", Description: "経理 \"x\"", Label: "r.d-1"},
 			"[Knowledge Domain]\nid: a\nname: R&D <core>\ndescription: 経理 \"x\"\nfessLabel: r.d-1"},
@@ -26,13 +27,15 @@ func TestBlock(t *testing.T) {
 }
 
 func TestInstructions(t *testing.T) {
-	long := Domain{ID: strings.Repeat("i", 24), Name: strings.Repeat("名", 500), Description: strings.Repeat("説明 ", 500), Label: "l"}
+	long := Domain{ID: strings.Repeat("i", 24), Name: strings.Repeat("名", 500), Description: strings.Repeat("説明 ", 500),
+		Label: "l"}
 	for _, d := range []Domain{finance, {ID: "all", Name: "All"}, long} {
 		got := New(Options{Domain: d}).Instructions()
 		if len(got) >= 1024 {
 			t.Errorf("Instructions of %.20s has %d bytes, want under 1024", d.Name, len(got))
 		}
-		for _, want := range []string{d.ID, "fess_" + d.ID + "_search", "fess_" + d.ID + "_read_content", "nextCursor"} {
+		for _, want := range []string{d.ID, "fess_" + d.ID + "_search", "fess_" + d.ID + "_read_content",
+			"nextCursor"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("Instructions(%s) = %q, want it to contain %q", d.ID, got, want)
 			}

@@ -124,7 +124,8 @@ func (f *fakeBackend) ReadText(_ context.Context, id string, labels []string, of
 		}
 		rest = rest[:n]
 	}
-	return &search.Text{DocID: id, URL: d.url(), Hash: textHash(d.text), Size: int64(len(d.text)), Offset: off, Window: rest}, nil
+	return &search.Text{DocID: id, URL: d.url(), Hash: textHash(d.text), Size: int64(len(d.text)), Offset: off,
+		Window: rest}, nil
 }
 
 func (f *fakeBackend) Suggest(_ context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
@@ -223,14 +224,18 @@ func textHash(s string) string {
 // corpus is three documents of finance and one of another label.
 func corpus() *fakeBackend {
 	facts := func(day int) search.Hit {
-		return search.Hit{Timestamp: time.Date(2025, 11, day, 8, 0, 0, 0, time.UTC), Created: time.Date(2025, 11, day, 9, 0, 0, 0, time.UTC),
+		return search.Hit{Timestamp: time.Date(2025, 11, day, 8, 0, 0, 0, time.UTC),
+			Created:  time.Date(2025, 11, day, 9, 0, 0, 0, time.UTC),
 			FileType: "html", MIMEType: "text/html", Size: 2048, Host: "docs.example.com"}
 	}
 	return &fakeBackend{
 		docs: []fakeDoc{
-			{id: "d3", label: "finance_docs", title: "Budget 2026", text: "The test budget for 2026 <draft> & plan.", facts: facts(3)},
-			{id: "d2", label: "finance_docs", title: "Quarterly report", text: "A test of the quarterly figures.\n\nThey are good.", facts: facts(2)},
-			{id: "d1", label: "finance_docs", title: "Travel policy", text: "Trips must be booked early.", facts: facts(1), noText: true},
+			{id: "d3", label: "finance_docs", title: "Budget 2026", text: "The test budget for 2026 <draft> & plan.",
+				facts: facts(3)},
+			{id: "d2", label: "finance_docs", title: "Quarterly report",
+				text: "A test of the quarterly figures.\n\nThey are good.", facts: facts(2)},
+			{id: "d1", label: "finance_docs", title: "Travel policy", text: "Trips must be booked early.",
+				facts: facts(1), noText: true},
 			{id: "x1", label: "hr", title: "Secret test", text: "Salaries test", facts: facts(4)},
 		},
 		labels: []search.Label{{Name: "Finance", Value: "finance_docs"}, {Name: "HR", Value: "hr"}},

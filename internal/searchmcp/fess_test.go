@@ -34,7 +34,8 @@ func testDocs(n int) []document.Document {
 	for i := range 2 * n {
 		d := base
 		d.Label = [...]string{"finance", "hr"}[i%2]
-		d.ID = strings.Repeat("0", 28) + string([]byte{'a' + byte(i/676), 'a' + byte(i/26%26), 'a' + byte(i%26), d.Label[0]})
+		d.ID = strings.Repeat("0", 28) + string([]byte{'a' + byte(i/676), 'a' + byte(i/26%26), 'a' + byte(i%26),
+			d.Label[0]})
 		d.Path, d.URL, d.Title, d.Text = d.ID, "https://example.com/"+d.ID, "A test "+d.ID, "This is a test."
 		docs = append(docs, d)
 	}
@@ -77,7 +78,8 @@ func TestFessSearch(t *testing.T) {
 			t.Errorf("search(%v) sent %v, want q=test, fields.label=finance, num=%s", tt.args, q, tt.num)
 		}
 		if len(r.Results) != tt.want || r.Total < 40 || r.NextStart != tt.want {
-			t.Errorf("search(%v) = %d hits of %d, next %d, want %d of at least 40", tt.args, len(r.Results), r.Total, r.NextStart, tt.want)
+			t.Errorf("search(%v) = %d hits of %d, next %d, want %d of at least 40", tt.args, len(r.Results), r.Total,
+				r.NextStart, tt.want)
 		}
 		for _, hit := range r.Results {
 			for _, key := range []string{"doc_id", "title", "url", "digest"} {
@@ -88,7 +90,8 @@ func TestFessSearch(t *testing.T) {
 		}
 	}
 	before := len(server.Requests())
-	if a := c.tool("search", args{"query": "test", "pageSize": 150}); a.Error == nil || !strings.Contains(a.Error.Message, "100") {
+	if a := c.tool("search", args{"query": "test", "pageSize": 150}); a.Error == nil ||
+		!strings.Contains(a.Error.Message, "100") {
 		t.Errorf("pageSize 150 = %s, want an error that says the limit", a.Raw)
 	}
 	if n := len(server.Requests()) - before; n != 0 {
@@ -231,7 +234,8 @@ func TestFessDown(t *testing.T) {
 	c, _ := startFess(t, testDocs(1), Options{}, fesstest.Options{Engine: "down"})
 	for _, name := range []string{"search", "health"} {
 		a := c.tool(name, required[name])
-		if a.Error == nil || a.Error.Field("httpStatus") == "" || !strings.HasPrefix(a.Error.Field("endpoint"), "/api/v1/") {
+		if a.Error == nil || a.Error.Field("httpStatus") == "" ||
+			!strings.HasPrefix(a.Error.Field("endpoint"), "/api/v1/") {
 			t.Errorf("%s with the engine down = %s, want an error with status and endpoint", name, a.Raw)
 		}
 	}

@@ -42,9 +42,11 @@ func TestFolderTools(t *testing.T) {
 	var names []string
 	for _, tool := range tools {
 		names = append(names, tool.Name)
-		block, line := strings.Count(tool.Description, finance.Block(OfFolders)), strings.Count(tool.Description, "\nDomain finance: Budgets and reports")
+		block, line := strings.Count(tool.Description, finance.Block(OfFolders)),
+			strings.Count(tool.Description, "\nDomain finance: Budgets and reports")
 		if isSearch := tool.Name == "finance_search"; isSearch != (block == 1) || isSearch == (line == 1) {
-			t.Errorf("%s: description = %q, want the block in search and one line in the others", tool.Name, tool.Description)
+			t.Errorf("%s: description = %q, want the block in search and one line in the others", tool.Name,
+				tool.Description)
 		}
 		if strings.Contains(string(tool.InputSchema), "geo") {
 			t.Errorf("%s offers geo: %s", tool.Name, tool.InputSchema)
@@ -60,8 +62,10 @@ func TestFolderTools(t *testing.T) {
 			t.Errorf("%s = %s, want URIs of folders", method, result)
 		}
 	}
-	for _, uri := range []string{"knowhow://finance/doc/d3", "fess://finance/doc/d3", "knowhow://finance/doc/d3/content", "fess://finance/doc/d3/content"} {
-		if a := c.Call("resources/read", args{"uri": uri}); a.Error != nil || !strings.Contains(string(a.Result), `"uri":"`+uri+`"`) {
+	for _, uri := range []string{"knowhow://finance/doc/d3", "fess://finance/doc/d3",
+		"knowhow://finance/doc/d3/content", "fess://finance/doc/d3/content"} {
+		if a := c.Call("resources/read", args{"uri": uri}); a.Error != nil ||
+			!strings.Contains(string(a.Result), `"uri":"`+uri+`"`) {
 			t.Errorf("resources/read of %s = %s, want contents with the same URI", uri, a.Raw)
 		}
 	}
@@ -100,8 +104,10 @@ func TestToolGroups(t *testing.T) {
 // fields are asked for.
 func TestFolderHits(t *testing.T) {
 	f := corpus()
-	f.page = &search.Page{Total: 1, Hits: []search.Hit{{ID: "d1", Title: "Report", URL: "file:///docs/a/report.md", Path: "a/report\u202e.md",
-		Digest: search.Excerpt{Text: "the report", Matches: []search.Span{{Start: 4, End: 10}}}, Labels: []string{"docs"}, Langs: []string{"en"}}}}
+	f.page = &search.Page{Total: 1, Hits: []search.Hit{{ID: "d1", Title: "Report", URL: "file:///docs/a/report.md",
+		Path:   "a/report\u202e.md",
+		Digest: search.Excerpt{Text: "the report", Matches: []search.Span{{Start: 4, End: 10}}},
+		Labels: []string{"docs"}, Langs: []string{"en"}}}}
 	for _, tt := range []struct {
 		several bool
 		fields  []string
@@ -165,7 +171,8 @@ func TestValuesHint(t *testing.T) {
 		query, want string
 	}{
 		{OfFolders, "filetype", "filetype:xlsx zebra", " The values of filetype are html, pdf."},
-		{OfFolders, "filetype", "filetype:md zebra", " The values of filetype are html, pdf. For the ending of a file's name, write filename:*.md."},
+		{OfFolders, "filetype", "filetype:md zebra",
+			" The values of filetype are html, pdf. For the ending of a file's name, write filename:*.md."},
 		{OfFolders, "filetype", "filetype:htm zebra", ""},
 		{OfFolders, "label", "label:xyz", " The values of label are html, pdf."},
 		{OfFolders, "filename", "filename:xyz", ""},
@@ -174,7 +181,8 @@ func TestValuesHint(t *testing.T) {
 		{OfFess, "label", "label:xyz", ""},
 	} {
 		f := corpus()
-		f.facets = []search.FieldCounts{{Name: tt.field, Counts: []search.Count{{Value: "html", Count: 2}, {Value: "pdf", Count: 1}}}}
+		f.facets = []search.FieldCounts{{Name: tt.field, Counts: []search.Count{{Value: "html", Count: 2},
+			{Value: "pdf", Count: 1}}}}
 		c := start(t, Options{Domain: finance, Backend: f, Wording: tt.wording}, mcpserver.Latest)
 		var r searchAnswer
 		c.into("search", args{"query": tt.query}, &r)
@@ -196,7 +204,8 @@ func TestQuestions(t *testing.T) {
 			query, want string
 			relaxed     bool
 		}{
-			{`Where is the "annual report" (draft) for R&D: is it in docs/finance?`, "Where is the annual report draft for R&D is it in docs finance", false},
+			{`Where is the "annual report" (draft) for R&D: is it in docs/finance?`,
+				"Where is the annual report draft for R&D is it in docs finance", false},
 			{"test OR", "test", true},
 			{`"test`, "test", true},
 			{"label:hr OR", "label hr", true},
@@ -205,7 +214,8 @@ func TestQuestions(t *testing.T) {
 			var r searchAnswer
 			c.into("search", args{"query": tt.query}, &r)
 			if f.query.Text.String() != tt.want || r.Relaxed != tt.relaxed {
-				t.Errorf("search(%q) asked for %q, relaxed %v, want %q, %v", tt.query, f.query.Text, r.Relaxed, tt.want, tt.relaxed)
+				t.Errorf("search(%q) asked for %q, relaxed %v, want %q, %v", tt.query, f.query.Text, r.Relaxed, tt.want,
+					tt.relaxed)
 			}
 		}
 		for _, q := range []string{" ", `"`, "&&", `|| "`, "!", "???", "? ?", "...", "—", ",", "/", "()"} {
@@ -222,9 +232,12 @@ func TestQuestions(t *testing.T) {
 func TestPassages(t *testing.T) {
 	f := corpus()
 	f.page = &search.Page{Total: 2, Hits: []search.Hit{
-		{ID: "d1", Title: "Report", Path: "a.md", Digest: search.Excerpt{Text: "the report"}, Passages: []search.Passage{
-			{Heading: "Report 2026 > Install > From\u202e source", Page: "12", Offset: 120, Text: "Type make.  \n\n\nThen wait."}, {Page: "iv\u202e", Offset: 0, Text: "Start\u200b"}}},
-		{ID: "d2", Title: "Other", Path: "b.md", Digest: search.Excerpt{Text: "another"}, Also: []string{"c.md", "d\u202e.md"}},
+		{ID: "d1", Title: "Report", Path: "a.md", Digest: search.Excerpt{Text: "the report"},
+			Passages: []search.Passage{
+				{Heading: "Report 2026 > Install > From\u202e source", Page: "12", Offset: 120,
+					Text: "Type make.  \n\n\nThen wait."}, {Page: "iv\u202e", Offset: 0, Text: "Start\u200b"}}},
+		{ID: "d2", Title: "Other", Path: "b.md", Digest: search.Excerpt{Text: "another"},
+			Also: []string{"c.md", "d\u202e.md"}},
 	}}
 	c := start(t, folders(f), mcpserver.Latest)
 	want := `{"total":2,"start":0,"pageSize":8,"results":[{"doc_id":"d1","title":"Report","path":"a.md","url":"",` +
@@ -265,9 +278,11 @@ func manuals() folderBackend {
 	f := corpus()
 	f.docs = append(f.docs, fakeDoc{id: "m1", label: "finance_docs", title: "Guide", text: manual})
 	at := func(s string) int { return strings.Index(manual, s) }
-	f.parts = map[string][]document.Section{"m1": {{Heading: "Guide"}, {Heading: "Guide > Install", Offset: at("Install")},
+	f.parts = map[string][]document.Section{"m1": {{Heading: "Guide"},
+		{Heading: "Guide > Install", Offset: at("Install")},
 		{Heading: "Guide > Install > From source", Offset: at("From")}, {Heading: "Guide > Use", Offset: at("Use")}}}
-	f.places = map[string][]search.Place{"new\nline.md": {{ID: "m1", Label: "finance_docs"}}, "guide.md": {{ID: "m1", Label: "finance_docs"}},
+	f.places = map[string][]search.Place{"new\nline.md": {{ID: "m1", Label: "finance_docs"}},
+		"guide.md": {{ID: "m1", Label: "finance_docs"}},
 		"twice.md": {{ID: "d2", Label: "finance_docs"}, {ID: "d3", Label: "other"}}}
 	return folderBackend{f}
 }
@@ -290,16 +305,25 @@ func TestReadFolderContent(t *testing.T) {
 	}{
 		{args{"docId": "m1"}, answer{Text: manual, Heading: "Guide", IsLast: true}},
 		{args{"path": "guide.md"}, answer{Text: manual, Heading: "Guide", IsLast: true}},
-		{args{"path": "finance_docs/guide.md", "from": use + 5}, answer{Text: manual[use+5:], Heading: "Guide > Use", Offset: use + 5, IsLast: true}},
-		{args{"docId": "m1", "section": "install"}, answer{Text: "Install\n\nFirst.\n\nFrom source\n\nType make.\n\n", Heading: "Guide > Install", Offset: 15, NextCursor: "+"}},
-		{args{"docId": "m1", "section": "Guide > Install >  From source"}, answer{Text: "From source\n\nType make.\n\n", Heading: "Guide > Install > From source", Offset: 32, NextCursor: "+"}},
-		{args{"docId": "m1", "section": "Install > from source", "maxChars": 13}, answer{Text: "From source\n\n", Heading: "Guide > Install > From source", Offset: 32, NextCursor: "+"}},
-		{args{"docId": "m1", "section": "Use"}, answer{Text: manual[use:], Heading: "Guide > Use", Offset: use, IsLast: true}},
+		{args{"path": "finance_docs/guide.md", "from": use + 5},
+			answer{Text: manual[use+5:], Heading: "Guide > Use", Offset: use + 5, IsLast: true}},
+		{args{"docId": "m1", "section": "install"}, answer{Text: "Install\n\nFirst.\n\nFrom source\n\nType make.\n\n",
+			Heading: "Guide > Install", Offset: 15, NextCursor: "+"}},
+		{args{"docId": "m1", "section": "Guide > Install >  From source"},
+			answer{Text: "From source\n\nType make.\n\n", Heading: "Guide > Install > From source", Offset: 32,
+				NextCursor: "+"}},
+		{args{"docId": "m1", "section": "Install > from source", "maxChars": 13},
+			answer{Text: "From source\n\n", Heading: "Guide > Install > From source", Offset: 32, NextCursor: "+"}},
+		{args{"docId": "m1", "section": "Use"}, answer{Text: manual[use:], Heading: "Guide > Use", Offset: use,
+			IsLast: true}},
 		{args{"docId": "m1", "from": len(manual)}, answer{Heading: "Guide > Use", Offset: len(manual), IsLast: true}},
-		{args{"docId": "m1", "from": len(manual) - 5}, answer{Text: "語", Heading: "Guide > Use", Offset: len(manual) - 3, IsLast: true}},
-		{args{"docId": "m1", "from": len(manual) - 1}, answer{Heading: "Guide > Use", Offset: len(manual), IsLast: true}},
+		{args{"docId": "m1", "from": len(manual) - 5}, answer{Text: "語", Heading: "Guide > Use",
+			Offset: len(manual) - 3, IsLast: true}},
+		{args{"docId": "m1", "from": len(manual) - 1}, answer{Heading: "Guide > Use", Offset: len(manual),
+			IsLast: true}},
 		{args{"docId": "m1", "maxChars": 2}, answer{Text: "Gu", Heading: "Guide", NextCursor: "+"}},
-		{args{"path": "new%0Aline.md", "from": len(manual)}, answer{Heading: "Guide > Use", Offset: len(manual), IsLast: true}},
+		{args{"path": "new%0Aline.md", "from": len(manual)}, answer{Heading: "Guide > Use", Offset: len(manual),
+			IsLast: true}},
 		{args{"docId": "m1", "maxChars": 5}, answer{Text: "Guide", Heading: "Guide", NextCursor: "+"}},
 	} {
 		var got answer
@@ -335,7 +359,8 @@ func TestReadFolderContent(t *testing.T) {
 		{args{"docId": "x1"}, "x1"},
 	} {
 		a := c.tool("read_content", tt.args)
-		if _, err := c.ToolText(a); err == nil || !strings.Contains(string(a.Raw), tt.want) && !strings.Contains(string(a.Raw), strings.ReplaceAll(tt.want, `"`, `\"`)) {
+		if _, err := c.ToolText(a); err == nil || !strings.Contains(string(a.Raw), tt.want) &&
+			!strings.Contains(string(a.Raw), strings.ReplaceAll(tt.want, `"`, `\"`)) {
 			t.Errorf("read_content(%v) = %s, want an error with %q", tt.args, a.Raw, tt.want)
 		}
 	}
@@ -395,11 +420,13 @@ func TestIncompleteInResult(t *testing.T) {
 		}
 		c.into("search", args{"query": "test"}, &r)
 		if r.Partial != wantPartial || string(r.Incomplete) != want || r.Hint != wantHint || r.Indexing != nil {
-			t.Errorf("partial = %v, incomplete = %s, hint = %q, indexing = %s, want %v, %s and %q", r.Partial, r.Incomplete, r.Hint, r.Indexing, wantPartial, want, wantHint)
+			t.Errorf("partial = %v, incomplete = %s, hint = %q, indexing = %s, want %v, %s and %q", r.Partial,
+				r.Incomplete, r.Hint, r.Indexing, wantPartial, want, wantHint)
 		}
 	}
 	check(false, "", "")
-	f.unfinished = []search.Unfinished{{Label: "a", Done: 3, Total: 40, Stop: search.DiskFull, Earlier: true}, {Label: "b", Stop: search.Interrupted}}
+	f.unfinished = []search.Unfinished{{Label: "a", Done: 3, Total: 40, Stop: search.DiskFull, Earlier: true},
+		{Label: "b", Stop: search.Interrupted}}
 	check(true, `[{"source":"a","done":3,"total":40,"reason":"disk-full"},{"source":"b","done":0,"total":0,"reason":"interrupted"}]`,
 		"Documents are missing: of a, 3 of 40 are indexed; the documents of b have not been counted. Indexing has stopped; ask the user to look at: knowhow status")
 	// Questions in other words find more when all vectors are there.

@@ -44,7 +44,8 @@ func hitFields(asked []string) ([]string, error) {
 	}
 	for _, name := range asked {
 		if !slices.Contains(fieldNames[:], name) {
-			return nil, &errkind.Argument{Name: "includeFields", Value: name, Want: "one of " + strings.Join(fieldNames[:], ", ")}
+			return nil, &errkind.Argument{Name: "includeFields", Value: name,
+				Want: "one of " + strings.Join(fieldNames[:], ", ")}
 		}
 	}
 	var names []string

@@ -64,7 +64,8 @@ func (s *slowBackend) Find(ctx context.Context, id string, labels []string) (*se
 	return s.fakeBackend.Find(ctx, id, labels)
 }
 
-func (s *slowBackend) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
+func (s *slowBackend) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text,
+	error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -122,7 +123,8 @@ func (c session) until(id string) shown {
 
 // A slow tool is answered with a handle, and its answer is the job's result.
 func TestSlowTool(t *testing.T) {
-	for name, arguments := range map[string]args{"search": {"query": "test"}, "get_document": {"docId": "d3"}, "read_content": {"docId": "d3"}} {
+	for name, arguments := range map[string]args{"search": {"query": "test"}, "get_document": {"docId": "d3"},
+		"read_content": {"docId": "d3"}} {
 		withJobs(t, 2*time.Second, func(t *testing.T, c session, f *slowBackend) {
 			begin := time.Now()
 			text := c.ok(name, arguments)
@@ -135,7 +137,8 @@ func TestSlowTool(t *testing.T) {
 			}
 			id, _ := h["jobId"].(string)
 			stamp := begin.UTC().Format("2006-01-02T15:04:05.000Z")
-			want := map[string]any{"jobId": id, "state": "running", "progress": 0.0, "message": "fetching", "startedAt": stamp, "updatedAt": stamp}
+			want := map[string]any{"jobId": id, "state": "running", "progress": 0.0, "message": "fetching",
+				"startedAt": stamp, "updatedAt": stamp}
 			if diff := cmp.Diff(want, h); diff != "" || len(id) < 22 {
 				t.Errorf("%s: handle (-want +got):\n%s", name, diff)
 			}
@@ -170,7 +173,8 @@ func TestSlowResource(t *testing.T) {
 			}
 			r := read()
 			var h shown
-			if err := json.Unmarshal([]byte(r.Contents[0].Text), &h); err != nil || r.Contents[0].MIMEType != "application/json" || r.Contents[0].URI != uri {
+			if err := json.Unmarshal([]byte(r.Contents[0].Text), &h); err != nil ||
+				r.Contents[0].MIMEType != "application/json" || r.Contents[0].URI != uri {
 				t.Fatalf("resources/read = %+v, want a handle", r)
 			}
 			if diff := cmp.Diff(&h, r.Meta.Job); diff != "" || r.IsLast {
@@ -183,7 +187,8 @@ func TestSlowResource(t *testing.T) {
 			f.takes = time.Second
 			begin := time.Now()
 			r = read()
-			if took := time.Since(begin); took != time.Second || r.Meta.Job != nil || !r.IsLast || r.Contents[0].URI != uri || r.Contents[0].Text == "" {
+			if took := time.Since(begin); took != time.Second || r.Meta.Job != nil || !r.IsLast ||
+				r.Contents[0].URI != uri || r.Contents[0].Text == "" {
 				t.Errorf("reading %s again = %+v after %v, want the text after a look at the document", uri, r, took)
 			}
 			var inner result
@@ -205,13 +210,15 @@ func TestSlowResource(t *testing.T) {
 func TestProgressOfJob(t *testing.T) {
 	withJobs(t, 2*time.Second, func(t *testing.T, c session, f *slowBackend) {
 		f.takes = 12 * time.Second
-		c.Call("tools/call", args{"name": "fess_finance_search", "arguments": args{"query": "test"}, "_meta": args{"progressToken": "p1"}})
+		c.Call("tools/call", args{"name": "fess_finance_search", "arguments": args{"query": "test"},
+			"_meta": args{"progressToken": "p1"}})
 		before := len(c.Notifications())
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		all := c.Notifications()
 		if before == 0 || len(all) < before+3 {
-			t.Errorf("%d notifications before the answer and %d in all, want some before and three more after", before, len(all))
+			t.Errorf("%d notifications before the answer and %d in all, want some before and three more after", before,
+				len(all))
 		}
 		last, message := -1.0, ""
 		for _, n := range all {
@@ -248,13 +255,15 @@ func TestAlwaysJobs(t *testing.T) {
 				t.Errorf("%s: job_get = %+v, want done", name, s)
 			}
 		}
-		for name, arguments := range map[string]args{"search": {"query": " "}, "read_content": {"docId": "d3", "cursor": "x"},
+		for name, arguments := range map[string]args{"search": {"query": " "},
+			"read_content": {"docId": "d3", "cursor": "x"},
 			"get_document": {}, "suggest": {"prefix": "a", "lang": "1"}} {
 			if a := c.tool(name, arguments); a.Error == nil || a.Error.Code != -32602 {
 				t.Errorf("%s(%v) = %s, want an argument error", name, arguments, a.Raw)
 			}
 		}
-		if a := c.Call("resources/list", nil); a.Error != nil || !strings.Contains(string(a.Result), "fess://finance/doc/d3") {
+		if a := c.Call("resources/list", nil); a.Error != nil ||
+			!strings.Contains(string(a.Result), "fess://finance/doc/d3") {
 			t.Errorf("resources/list = %s, want the list itself", a.Raw)
 		}
 	})
@@ -263,7 +272,8 @@ func TestAlwaysJobs(t *testing.T) {
 // A failed job's error is what the call would have been answered with.
 func TestFailedJob(t *testing.T) {
 	for _, failure := range []error{
-		&errkind.Remote{Kind: errkind.Timeout, Endpoint: "/api/v1/documents", Status: 504, Message: "Fess did not answer in time"},
+		&errkind.Remote{Kind: errkind.Timeout, Endpoint: "/api/v1/documents", Status: 504,
+			Message: "Fess did not answer in time"},
 		errors.New("dial tcp 10.1.2.3: secret"),
 	} {
 		withJobs(t, 2*time.Second, func(t *testing.T, c session, f *slowBackend) {
@@ -295,8 +305,10 @@ func TestFailedJobByRevision(t *testing.T) {
 		{"2025-03-26", "resources/read", args{"uri": "fess://finance/doc/nope"}, -32002},
 		{"2025-11-25", "resources/read", args{"uri": "fess://finance/doc/nope"}, -32002},
 		{"2026-07-28", "resources/read", args{"uri": "fess://finance/doc/nope"}, -32602},
-		{"2025-11-25", "tools/call", args{"name": "fess_finance_get_document", "arguments": args{"docId": "nope"}}, -32002},
-		{"2026-07-28", "tools/call", args{"name": "fess_finance_get_document", "arguments": args{"docId": "nope"}}, -32002},
+		{"2025-11-25", "tools/call", args{"name": "fess_finance_get_document", "arguments": args{"docId": "nope"}},
+			-32002},
+		{"2026-07-28", "tools/call", args{"name": "fess_finance_get_document", "arguments": args{"docId": "nope"}},
+			-32002},
 	} {
 		t.Run(tt.revision+" "+tt.method, func(t *testing.T) {
 			withJobs(t, 2*time.Second, func(t *testing.T, c session, f *slowBackend) {
@@ -307,7 +319,8 @@ func TestFailedJobByRevision(t *testing.T) {
 				c = session{mcptest.Stdio(t, s.ServeStdio), t, "fess_finance_"}
 				request := func(method string, params args) mcptest.Message {
 					if params = maps.Clone(params); tt.revision == "2026-07-28" {
-						params["_meta"] = args{"io.modelcontextprotocol/protocolVersion": tt.revision, "io.modelcontextprotocol/clientCapabilities": args{}}
+						params["_meta"] = args{"io.modelcontextprotocol/protocolVersion": tt.revision,
+							"io.modelcontextprotocol/clientCapabilities": args{}}
 					}
 					return c.Call(method, params)
 				}
@@ -320,7 +333,8 @@ func TestFailedJobByRevision(t *testing.T) {
 					t.Fatalf("%s = %s, want a job", tt.method, handle.Raw)
 				}
 				time.Sleep(time.Minute)
-				text, err := c.ToolText(request("tools/call", args{"name": "fess_finance_job_get", "arguments": args{"jobId": id[1]}}))
+				text, err := c.ToolText(request("tools/call",
+					args{"name": "fess_finance_job_get", "arguments": args{"jobId": id[1]}}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -331,7 +345,8 @@ func TestFailedJobByRevision(t *testing.T) {
 				if want.Error == nil {
 					_, want.Error = c.ToolText(want)
 				}
-				if diff := cmp.Diff(want.Error, ended.Error); diff != "" || ended.Error == nil || ended.Error.Code != tt.code {
+				if diff := cmp.Diff(want.Error, ended.Error); diff != "" || ended.Error == nil ||
+					ended.Error.Code != tt.code {
 					t.Errorf("error of the job (-call +job):\n%s\nwant the code %d", diff, tt.code)
 				}
 			})
@@ -345,7 +360,8 @@ func TestUnknownJob(t *testing.T) {
 		if a.Error == nil || a.Error.Code != -32002 || !strings.Contains(a.Error.Message, `job "made-up"`) {
 			t.Errorf("job_get of an unknown job = %s, want -32002 with its name", a.Raw)
 		}
-		for _, arguments := range []args{{}, {"jobId": ""}, {"jobId": strings.Repeat("x", 101)}, {"jobId": "x", "waitMs": 30_001}, {"jobId": "x", "waitMs": -1}} {
+		for _, arguments := range []args{{}, {"jobId": ""}, {"jobId": strings.Repeat("x", 101)},
+			{"jobId": "x", "waitMs": 30_001}, {"jobId": "x", "waitMs": -1}} {
 			if a := c.tool("job_get", arguments); a.Error == nil || a.Error.Code != -32602 {
 				t.Errorf("job_get(%v) = %s, want -32602", arguments, a.Raw)
 			}
@@ -365,7 +381,8 @@ func TestCancelJob(t *testing.T) {
 			c.Cancel(id)
 			synctest.Wait()
 			if f.givenUp() != 1 || c.Pending() != answered {
-				t.Errorf("cancelled after %v: %d calls given up, %d answers more", after, f.givenUp(), c.Pending()-answered)
+				t.Errorf("cancelled after %v: %d calls given up, %d answers more", after, f.givenUp(),
+					c.Pending()-answered)
 			}
 			if after < 2*time.Second {
 				return
@@ -445,8 +462,10 @@ func TestJobsOfOthers(t *testing.T) {
 		for _, token := range []string{"b", "", callerOf(as("a"))} {
 			begin := time.Now()
 			got, err := b.getJob(as(token), s, jobArgs{JobID: h.JobID, WaitMs: 1000})
-			if err == nil || err.Error() != strings.Replace(unknown.Error(), "X", h.JobID, 1) || !errors.Is(err, errkind.NotFound) || time.Since(begin) > 0 {
-				t.Errorf("token %q: getJob() = %v, %v after %v, want what is said of an unknown job at once", token, got, err, time.Since(begin))
+			if err == nil || err.Error() != strings.Replace(unknown.Error(), "X", h.JobID, 1) ||
+				!errors.Is(err, errkind.NotFound) || time.Since(begin) > 0 {
+				t.Errorf("token %q: getJob() = %v, %v after %v, want what is said of an unknown job at once", token,
+					got, err, time.Since(begin))
 			}
 			if err := jobs.Cancel(callerOf(as(token)), h.JobID); !errors.Is(err, errkind.NotFound) {
 				t.Errorf("token %q: Cancel() = %v, want NotFound", token, err)
@@ -474,7 +493,8 @@ func TestWaitingForJobsTakesNoTurn(t *testing.T) {
 		c.into("search", args{"query": "test"}, &h)
 		var waiting []int
 		for range 16 {
-			waiting = append(waiting, c.Start("tools/call", args{"name": "fess_finance_job_get", "arguments": args{"jobId": h.JobID, "waitMs": 30_000}}))
+			waiting = append(waiting, c.Start("tools/call", args{"name": "fess_finance_job_get",
+				"arguments": args{"jobId": h.JobID, "waitMs": 30_000}}))
 			synctest.Wait()
 		}
 		begin := time.Now()
@@ -501,7 +521,8 @@ func TestChangedDocumentIsReadAnew(t *testing.T) {
 			a, err := b.readContent(t.Context(), contentArgs{documentArgs{DocID: &f.docs[0].id}, at})
 			if h, ok := a.(*handle); ok {
 				st, err := jobs.Wait(t.Context(), callerOf(t.Context()), h.JobID, time.Second)
-				for ; err == nil && !st.State.Ended(); st, err = jobs.Wait(t.Context(), callerOf(t.Context()), h.JobID, time.Second) {
+				for ; err == nil && !st.State.Ended(); st, err = jobs.Wait(t.Context(), callerOf(t.Context()), h.JobID,
+					time.Second) {
 				}
 				if st.Err != nil {
 					return st.Err
@@ -528,10 +549,12 @@ func TestChangedDocumentIsReadAnew(t *testing.T) {
 // document, unchanged, to the caller.
 func TestKeptResultIsChecked(t *testing.T) {
 	const slow = 10 * time.Second
-	refused := &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: "/api/v1/documents", Status: 401, Message: "the token is not valid"}
+	refused := &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: "/api/v1/documents", Status: 401,
+		Message: "the token is not valid"}
 	old, changed := time.Unix(1_760_000_000, 0), time.Unix(1_770_000_000, 0)
 	stamped := func(text string, modified time.Time) fakeDoc {
-		return fakeDoc{id: "d1", label: "finance_docs", text: text, noText: text == "", facts: search.Hit{Modified: modified}}
+		return fakeDoc{id: "d1", label: "finance_docs", text: text, noText: text == "",
+			facts: search.Hit{Modified: modified}}
 	}
 	type reader func(b *Tools) (any, error)
 	readers := map[string]reader{
@@ -556,7 +579,8 @@ func TestKeptResultIsChecked(t *testing.T) {
 		text   string // what a reader of the text gets; "" is a new job
 	}{
 		{"unchanged", stamped("one", old), func(*slowBackend) {}, nil, "one"},
-		{"moved to another label", stamped("one", old), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
+		{"moved to another label", stamped("one", old), func(f *slowBackend) { f.docs[0].label = "hr" },
+			errkind.NotFound, ""},
 		{"deleted", stamped("one", old), func(f *slowBackend) { f.docs = nil }, errkind.NotFound, ""},
 		{"token refused", stamped("one", old), func(f *slowBackend) { f.err = refused }, errkind.Unauthorized, ""},
 		{"another text", stamped("one", old), func(f *slowBackend) { f.docs[0].text = "two" }, nil, ""},
@@ -570,7 +594,8 @@ func TestKeptResultIsChecked(t *testing.T) {
 					jobs := job.New(job.Options{Threshold: 2 * time.Second})
 					defer jobs.Close(t.Context())
 					f := &slowBackend{fakeBackend: &fakeBackend{docs: []fakeDoc{tt.before}}, takes: slow}
-					b := New(Options{Domain: finance, Backend: f, Jobs: jobs, Content: &Content{Enabled: true, Fetch: onePage{}}})
+					b := New(Options{Domain: finance, Backend: f, Jobs: jobs,
+						Content: &Content{Enabled: true, Fetch: onePage{}}})
 					if _, _, isJob := shownAnswer(read(b)); !isJob {
 						t.Fatal("the first read is no job")
 					}
@@ -583,8 +608,10 @@ func TestKeptResultIsChecked(t *testing.T) {
 						t.Fatalf("reading again = %q, %v, want error %v", text, err, tt.err)
 					}
 					facts := strings.HasSuffix(name, "document")
-					if want := tt.err == nil && tt.text == "" && !facts; isJob != want || !isJob && time.Since(begin) != slow {
-						t.Errorf("reading again = %q after %v, want a new job %v, else one look at the document", text, time.Since(begin), want)
+					if want := tt.err == nil && tt.text == "" && !facts; isJob != want || !isJob &&
+						time.Since(begin) != slow {
+						t.Errorf("reading again = %q after %v, want a new job %v, else one look at the document", text,
+							time.Since(begin), want)
 					}
 					if !facts && tt.text != "" && text != tt.text {
 						t.Errorf("reading again = %q, want %q", text, tt.text)

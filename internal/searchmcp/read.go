@@ -23,12 +23,14 @@ import (
 // without resources.
 func (t *Tools) addReading(s *mcpserver.Server) {
 	document := t.tool("get_document", "Get document metadata", t.choose(
-		"Get the title, url, digest, dates and hash of a document. Use it to check how old it is or whether it has changed.",
+		"Get the title, url, digest, dates and hash of a document. Use it to check how old it is or whether it has "+
+			"changed.",
 		"Get the dates, hash and sections (headings with offsets) of a document."))
 	content := t.tool("read_content", "Read document text", t.choose(
 		"Read the text of a document. Use it before you rely on a hit. "+
 			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.",
-		"Read a document: all of it, from the offset of a passage, or a section. While isLast is false, call again with nextCursor as cursor."))
+		"Read a document: all of it, from the offset of a passage, or a section. While isLast is false, call again "+
+			"with nextCursor as cursor."))
 	if t.wording == OfFolders { // results are short by default
 		mcpserver.AddTool(s, document, t.getFolderDocument)
 		mcpserver.AddTool(s, content, t.readFolderContent)
@@ -111,7 +113,8 @@ func (t *Tools) locate(ctx context.Context, a DocumentArgs) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%w: no document has the path %s; use the path of a hit as it is", errkind.NotFound, spell.Quote(a.Path))
+		return "", fmt.Errorf("%w: no document has the path %s; use the path of a hit as it is", errkind.NotFound,
+			spell.Quote(a.Path))
 	case 1:
 		return found[0].ID, nil
 	}
@@ -119,7 +122,8 @@ func (t *Tools) locate(ctx context.Context, a DocumentArgs) (string, error) {
 	for i, p := range found {
 		ids[i] = p.ID + " in " + p.Label
 	}
-	return "", &errkind.Argument{Name: "path", Value: a.Path, Want: "a path of one document; use docId: " + strings.Join(ids, ", ")}
+	return "", &errkind.Argument{Name: "path", Value: a.Path,
+		Want: "a path of one document; use docId: " + strings.Join(ids, ", ")}
 }
 
 // getDocument is the get_document tool of a Fess server.
@@ -199,7 +203,8 @@ func (t *Tools) readFolderContent(ctx context.Context, in ReadArgs) (any, error)
 	if n > 1 {
 		return nil, &errkind.Argument{Name: "from", Want: "at most one of from, section and cursor"}
 	}
-	return t.do(ctx, work{run: func(ctx context.Context, report job.Report) (any, error) { return t.read(ctx, in, report) }})
+	run := func(ctx context.Context, report job.Report) (any, error) { return t.read(ctx, in, report) }
+	return t.do(ctx, work{run: run})
 }
 
 // Read reads a chunk of a document of a folder, as the read_content tool does.
@@ -308,10 +313,12 @@ func (t *Tools) readPart(ctx context.Context, wanted part, report job.Report) (*
 	}
 	if from.mark != nil && !from.isIn(w.Hash) {
 		t.changes.Add(1)
-		return nil, fmt.Errorf("%w: document %q changed since the first chunk; read it again without a cursor", errkind.Conflict, id)
+		return nil, fmt.Errorf("%w: document %q changed since the first chunk; read it again without a cursor",
+			errkind.Conflict, id)
 	}
 	if from.mark == nil && from.offset > w.Size {
-		return nil, &errkind.Argument{Name: "from", Value: from.offset, Want: fmt.Sprintf("an offset in the text, which has %d bytes", w.Size)}
+		return nil, &errkind.Argument{Name: "from", Value: from.offset,
+			Want: fmt.Sprintf("an offset in the text, which has %d bytes", w.Size)}
 	}
 	toEnd := w.Offset+int64(len(w.Window)) >= w.Size // w.Offset is above from.offset if that is inside of a character
 	if w.Window == "" && !toEnd {
@@ -378,7 +385,8 @@ func (t *Tools) window(ctx context.Context, id string, from place, report job.Re
 		if err == nil {
 			return found, "", nil
 		}
-		if _, remote := errors.AsType[*errkind.Remote](err); remote || t.content == nil || !errors.Is(err, errkind.Unsupported) {
+		if _, remote := errors.AsType[*errkind.Remote](err); remote || t.content == nil ||
+			!errors.Is(err, errkind.Unsupported) {
 			return nil, "", t.unknown(id, err)
 		}
 	}

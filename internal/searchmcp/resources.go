@@ -33,8 +33,9 @@ func (t *Tools) templates() []mcpserver.Template {
 		URITemplate: t.contentAddress("{docId}").String(),
 		Name:        "content",
 		Title:       "Text of a document",
-		Description: "The text of the document with this doc_id, in chunks: while isLast is false, read again with nextCursor as cursor." + about,
-		MIMEType:    contentType,
+		Description: "The text of the document with this doc_id, in chunks: while isLast is false, read again with " +
+			"nextCursor as cursor." + about,
+		MIMEType: contentType,
 	}}
 }
 
@@ -48,7 +49,8 @@ func (t *Tools) ListResources(ctx context.Context, at string) (*mcpserver.Resour
 			return nil, err
 		}
 		if p.offset >= search.Window {
-			return nil, &errkind.Argument{Name: "cursor", Value: at, Want: fmt.Sprintf("one of the first %d documents", search.Window)}
+			return nil, &errkind.Argument{Name: "cursor", Value: at,
+				Want: fmt.Sprintf("one of the first %d documents", search.Window)}
 		}
 		start = int(p.offset)
 	}
@@ -113,7 +115,8 @@ func (t *Tools) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Co
 		}
 	} else {
 		if at != "" {
-			return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the metadata of a document is returned at once"}
+			return nil, &errkind.Argument{Name: "cursor", Value: at,
+				Want: "none: the metadata of a document is returned at once"}
 		}
 		w.run = func(ctx context.Context, _ job.Report) (any, error) {
 			d, err := t.document(ctx, a.id)

@@ -21,7 +21,8 @@ func manyDocs(n int) *fakeBackend {
 	f := &fakeBackend{}
 	for i := range n {
 		f.docs = append(f.docs,
-			fakeDoc{id: fmt.Sprintf("d%d", i), label: "finance_docs", title: fmt.Sprintf("Document %d", i), text: "text"},
+			fakeDoc{id: fmt.Sprintf("d%d", i), label: "finance_docs", title: fmt.Sprintf("Document %d", i),
+				text: "text"},
 			fakeDoc{id: fmt.Sprintf("x%d", i), label: "hr", title: "Secret", text: "text"})
 	}
 	return f
@@ -91,10 +92,12 @@ func TestResourceListingEnds(t *testing.T) {
 		{"exactly as many", 10_000, false, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := New(Options{Domain: finance, Backend: windowed{docs: 10_005, total: tt.total, lower: tt.lower}, MaxPageSize: 70})
+			b := New(Options{Domain: finance, Backend: windowed{docs: 10_005, total: tt.total, lower: tt.lower},
+				MaxPageSize: 70})
 			sizes, uris, meta := listAll(t, b)
 			if len(uris) != search.Window || sizes[len(sizes)-1] != search.Window%70 {
-				t.Errorf("listed %d documents, %d on the last page, want %d and %d", len(uris), sizes[len(sizes)-1], search.Window, search.Window%70)
+				t.Errorf("listed %d documents, %d on the last page, want %d and %d", len(uris), sizes[len(sizes)-1],
+					search.Window, search.Window%70)
 			}
 			if got := meta["truncated"]; !cmp.Equal(tt.want, got) {
 				t.Errorf("_meta.truncated = %+v, want %+v", got, tt.want)
@@ -132,13 +135,15 @@ func TestResourceListingStops(t *testing.T) {
 
 func TestResourceEntry(t *testing.T) {
 	f := corpus()
-	f.docs = append(f.docs, fakeDoc{id: "odd", label: "finance_docs", title: "\u200b \x00", text: strings.Repeat("long ", 500)})
+	f.docs = append(f.docs, fakeDoc{id: "odd", label: "finance_docs", title: "\u200b \x00",
+		text: strings.Repeat("long ", 500)})
 	b := New(Options{Domain: finance, Backend: f})
 	page, err := b.ListResources(context.Background(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []search.SortKey{{Field: "timestamp", Desc: true}}; !cmp.Equal(want, f.query.Sort) || f.query.Text.Kind() != query.Everything {
+	if want := []search.SortKey{{Field: "timestamp", Desc: true}}; !cmp.Equal(want, f.query.Sort) ||
+		f.query.Text.Kind() != query.Everything {
 		t.Errorf("query = %+v, want every document sorted by %+v", f.query, want)
 	}
 	for _, r := range page.Resources {
@@ -157,7 +162,8 @@ func TestResourceEntry(t *testing.T) {
 	for _, r := range page.Resources {
 		hashOf[r.Name] = r.Meta["hashOf"]
 	}
-	want := map[string]any{"Budget 2026": "content", "Quarterly report": "content", "Travel policy": "summary", "odd": "content"}
+	want := map[string]any{"Budget 2026": "content", "Quarterly report": "content", "Travel policy": "summary",
+		"odd": "content"}
 	if diff := cmp.Diff(want, hashOf); diff != "" {
 		t.Errorf("name and hashOf (-want +got):\n%s", diff)
 	}
@@ -193,7 +199,8 @@ func TestReadDocumentMetadata(t *testing.T) {
 
 // The hash of a summary stays while its five facts do, however found.
 func TestSummaryHash(t *testing.T) {
-	base := search.Hit{ID: "d1", Title: "T", URL: "u", Digest: search.Excerpt{Text: "d"}, Score: 1, Timestamp: time.Unix(1_760_000_000, 0)}
+	base := search.Hit{ID: "d1", Title: "T", URL: "u", Digest: search.Excerpt{Text: "d"}, Score: 1,
+		Timestamp: time.Unix(1_760_000_000, 0)}
 	sum, of := New(Options{}).hash(&base)
 	if of != "summary" || !strings.HasPrefix(sum, "sha256:") || len(sum) != len("sha256:")+64 {
 		t.Errorf("hash = %s of %s", sum, of)
@@ -225,7 +232,8 @@ func TestReadContentResource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.IsLast || first.NextCursor == "" || first.MIMEType != "text/plain" || first.URI != "fess://finance/doc/d1/content" ||
+	if first.IsLast || first.NextCursor == "" || first.MIMEType != "text/plain" ||
+		first.URI != "fess://finance/doc/d1/content" ||
 		first.Meta["hashOf"] != "content" {
 		t.Errorf("first chunk = %+v", first)
 	}
@@ -271,7 +279,8 @@ func TestListResourcesCursorRefused(t *testing.T) {
 	} {
 		var arg *errkind.Argument
 		if l, err := b.ListResources(context.Background(), at); !errors.As(err, &arg) || arg.Name != "cursor" {
-			t.Errorf("ListResources with a cursor that is %s = %+v, %v, want an error about argument cursor", name, l, err)
+			t.Errorf("ListResources with a cursor that is %s = %+v, %v, want an error about argument cursor", name, l,
+				err)
 		}
 	}
 }

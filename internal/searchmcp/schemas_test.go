@@ -29,7 +29,8 @@ func TestPlainSchemas(t *testing.T) {
 			}
 			var annotations map[string]any
 			if err := json.Unmarshal(tool["annotations"], &annotations); err != nil || tool["title"] == nil {
-				t.Errorf("%s: %s has the title %s and the annotations %s", revision, name, tool["title"], tool["annotations"])
+				t.Errorf("%s: %s has the title %s and the annotations %s", revision, name, tool["title"],
+					tool["annotations"])
 			}
 			for _, hint := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
 				if _, ok := annotations[hint].(bool); !ok {
@@ -50,7 +51,8 @@ func checkPlain(t *testing.T, at string, raw json.RawMessage) {
 		return
 	}
 	var kind string
-	if json.Unmarshal(members["type"], &kind) != nil || !slices.Contains([]string{"object", "string", "integer", "number", "boolean", "array"}, kind) {
+	if json.Unmarshal(members["type"], &kind) != nil || !slices.Contains([]string{"object", "string", "integer",
+		"number", "boolean", "array"}, kind) {
 		t.Errorf("%s has the type %s, want one type that is not null", at, members["type"])
 	}
 	for name, value := range members {
@@ -65,7 +67,8 @@ func checkPlain(t *testing.T, at string, raw json.RawMessage) {
 			}
 		case "items":
 			checkPlain(t, at+"[]", value)
-		case "type", "description", "required", "additionalProperties", "minimum", "maximum", "minLength", "maxLength", "maxItems", "enum", "default":
+		case "type", "description", "required", "additionalProperties", "minimum", "maximum", "minLength", "maxLength",
+			"maxItems", "enum", "default":
 		default:
 			t.Errorf("%s has %s, want none of the words that make unions", at, name)
 		}

@@ -23,21 +23,26 @@ const digestRunes = 200
 
 func (t *Tools) addSearch(s *mcpserver.Server) {
 	tool := t.tool("search", "Search documents", t.choose(
-		"Search the knowledge domain for documents matching a query. Use it first for every question about this domain. "+
-			"A hit has doc_id, title, url, digest (an excerpt) and score. Read its text with "+t.toolName("read_content")+
+		"Search the knowledge domain for documents matching a query. Use it first for every question about this "+
+			"domain. "+
+			"A hit has doc_id, title, url, digest (an excerpt) and score. Read its text with "+
+			""+t.toolName("read_content")+
 			". Next page: start = nextStart.",
 		"Search the documents of these folders. Use it first for every question about them: "+
-			"the passages of the hits usually contain the answer. Read on with "+t.toolName("read_content")+". Next page: start = nextStart."))
+			"the passages of the hits usually contain the answer. Read on with "+
+			""+t.toolName("read_content")+". Next page: start = nextStart."))
 	tool.Adjust = func(input *jsonschema.Schema) {
 		p := input.Properties
 		p["query"].Description = t.choose(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
 			`A question, as a person would ask it, or words; "a phrase", OR, NOT, title:word, word*`)
 		p["pageSize"].Maximum = jsonschema.Ptr(float64(t.maxPageSize))
 		p["pageSize"].Default = json.RawMessage(strconv.Itoa(t.pageSize))
-		p["sort"].Description = t.choose("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
+		p["sort"].Description = t.choose("field.asc or field.desc, comma-separated, of "+
+			""+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
 			"Such as timestamp.desc, newest first")
 		p["facets"].Properties["field"].Description = "Any of " + strings.Join(t.backend.FacetFields(), ", ")
-		p["includeFields"].Description = t.choose("Fields to return instead of the default ones: title, url, digest, score, created, "+
+		p["includeFields"].Description = t.choose("Fields to return instead of the default ones: title, url, digest, "+
+			"score, created, "+
 			"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more",
 			"Such as title, url, timestamp, filetype, lang")
 		if t.wording == OfFolders { // files have no location
@@ -49,8 +54,9 @@ func (t *Tools) addSearch(s *mcpserver.Server) {
 	if t.wording == OfFolders {
 		tool.Brief = func(input *jsonschema.Schema) {
 			p := input.Properties
-			p["facets"] = &jsonschema.Schema{Type: "object", Description: `Counts of all matches: {"field":["filetype"]}; fields ` +
-				strings.Join(t.backend.FacetFields(), ", ")}
+			p["facets"] = &jsonschema.Schema{Type: "object",
+				Description: `Counts of all matches: {"field":["filetype"]}; fields ` +
+					strings.Join(t.backend.FacetFields(), ", ")}
 			p["start"].Description = ""
 		}
 	}
@@ -263,7 +269,8 @@ func nextStart(q search.Query, p *search.Page) int {
 }
 
 // partialHint is the advice for a partial page.
-const partialHint = "Not all documents were searched: there was not enough time, or a part of the index is being built again. " +
+const partialHint = "Not all documents were searched: there was not enough time, or a part of the index is being " +
+	"built again. " +
 	"Use fewer words, or more letters before a wildcard, or search again in a few seconds."
 
 // advise sets the hint of a result.
@@ -314,11 +321,13 @@ const hintValues = 20
 // which the documents have. It returns "" if there is no such condition.
 func (t *Tools) valuesHint(ctx context.Context, q search.Query) string {
 	for _, c := range q.Text.Conditions() {
-		few := c.Field == "filetype" || c.Field == "mimetype" || c.Field == "lang" || c.Field == "label" && t.wording == OfFolders
+		few := c.Field == "filetype" || c.Field == "mimetype" || c.Field == "lang" ||
+			c.Field == "label" && t.wording == OfFolders
 		if !few || !slices.Contains(t.backend.FacetFields(), c.Field) {
 			continue
 		}
-		all, err := t.backend.Search(ctx, search.Query{Labels: t.labels, Facets: &search.Facets{Fields: []string{c.Field}, Size: hintValues}})
+		all, err := t.backend.Search(ctx, search.Query{Labels: t.labels,
+			Facets: &search.Facets{Fields: []string{c.Field}, Size: hintValues}})
 		if err != nil || all.Facets == nil || len(all.Facets.Fields) == 0 {
 			return "" // advice is no reason to fail
 		}
@@ -367,7 +376,8 @@ func incompleteHint(missing []search.Unfinished) string {
 		}
 		parts = append(parts, part)
 	}
-	return "Documents are missing: " + strings.Join(parts, "; ") + ". Indexing has stopped; ask the user to look at: knowhow status"
+	return "Documents are missing: " + strings.Join(parts, "; ") +
+		". Indexing has stopped; ask the user to look at: knowhow status"
 }
 
 // readyByMeaning describes for a page without hits how far searching by meaning is
@@ -381,7 +391,8 @@ func (t *Tools) readyByMeaning(ctx context.Context) (string, error) {
 	if err != nil || done >= total {
 		return "", err
 	}
-	return fmt.Sprintf(" Searching by meaning is %d %% ready: the same question may find more later.", 100*done/total), nil
+	percent := 100 * done / total
+	return fmt.Sprintf(" Searching by meaning is %d %% ready: the same question may find more later.", percent), nil
 }
 
 // progress returns the progress of indexing, or nil if nothing is being indexed

@@ -48,27 +48,33 @@ func TestSearchQuery(t *testing.T) {
 		{"AT-TOOL-003 pageSize", args{"pageSize": 30}, 0, with(func(q *search.Query) { q.Num = 30 })},
 		{"largest page", args{"pageSize": 100}, 0, with(func(q *search.Query) { q.Num = 100 })},
 		{"default page under a small limit", args{}, 7, with(func(q *search.Query) { q.Num = 7 })},
-		{"integer with a fraction of zero", args{"pageSize": json.RawMessage("5.0")}, 0, with(func(q *search.Query) { q.Num = 5 })},
+		{"integer with a fraction of zero", args{"pageSize": json.RawMessage("5.0")}, 0,
+			with(func(q *search.Query) { q.Num = 5 })},
 		{"last page of the window", args{"start": 9980}, 0, with(func(q *search.Query) { q.Start = 9980 })},
 		{"query as it is", args{"query": " test  OR \"a b\" label:hr"}, 0,
 			with(func(q *search.Query) { q.Text = read(t, " test  OR \"a b\" label:hr") })},
 		{"sort", args{"sort": "timestamp.desc, filename,score,created.asc"}, 0, with(func(q *search.Query) {
-			q.Sort = []search.SortKey{{Field: "timestamp", Desc: true}, {Field: "filename"}, {Field: "score", Desc: true}, {Field: "created"}}
+			q.Sort = []search.SortKey{{Field: "timestamp", Desc: true}, {Field: "filename"},
+				{Field: "score", Desc: true}, {Field: "created"}}
 		})},
-		{"worst first", args{"sort": "score.asc"}, 0, with(func(q *search.Query) { q.Sort = []search.SortKey{{Field: "score"}} })},
+		{"worst first", args{"sort": "score.asc"}, 0,
+			with(func(q *search.Query) { q.Sort = []search.SortKey{{Field: "score"}} })},
 		{"empty sort and lang", args{"sort": "", "lang": ""}, 0, base},
 		{"lang", args{"lang": "en"}, 0, with(func(q *search.Query) { q.Langs = []string{"en"} })},
 		{"langs", args{"lang": "ja, zh-cn"}, 0, with(func(q *search.Query) { q.Langs = []string{"ja", "zh-cn"} })},
 		{"geo", args{"geo": args{"point": "35.68, -139.7", "distance": "1.5km"}}, 0,
 			with(func(q *search.Query) { q.Geo = &search.Geo{Point: "35.68, -139.7", Distance: "1.5km"} })},
-		{"facets", args{"facets": args{"field": []string{"label", "filetype"}, "query": []string{"a", "b:c"}, "size": 1000, "minDocCount": 2,
+		{"facets", args{"facets": args{"field": []string{"label", "filetype"}, "query": []string{"a", "b:c"},
+			"size": 1000, "minDocCount": 2,
 			"sort": "term.asc", "missing": "none"}}, 0, with(func(q *search.Query) {
-			q.Facets = &search.Facets{Fields: []string{"label", "filetype"}, Queries: []string{"a", "b:c"}, Size: 1000, MinDocCount: 2,
-				Sort: "term.asc", Missing: "none"}
+			q.Facets = &search.Facets{Fields: []string{"label", "filetype"}, Queries: []string{"a", "b:c"}, Size: 1000,
+				MinDocCount: 2,
+				Sort:        "term.asc", Missing: "none"}
 		})},
-		{"single strings for lists", args{"facets": args{"field": "label", "query": "a"}}, 0, with(func(q *search.Query) {
-			q.Facets = &search.Facets{Fields: []string{"label"}, Queries: []string{"a"}, Size: 10}
-		})},
+		{"single strings for lists", args{"facets": args{"field": "label", "query": "a"}}, 0,
+			with(func(q *search.Query) {
+				q.Facets = &search.Facets{Fields: []string{"label"}, Queries: []string{"a"}, Size: 10}
+			})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := corpus()
@@ -128,34 +134,44 @@ func TestSearchPage(t *testing.T) {
 		page search.Page
 		want string // the result without its hits
 	}{
-		{"last page", args{"start": 20}, search.Page{Total: 25, Hits: hits(5)}, `{"total":25,"start":20,"pageSize":20,"results":[]}`},
-		{"more to come", args{}, search.Page{Total: 25, Hits: hits(20)}, `{"total":25,"start":0,"pageSize":20,"results":[],"nextStart":20}`},
+		{"last page", args{"start": 20}, search.Page{Total: 25, Hits: hits(5)},
+			`{"total":25,"start":20,"pageSize":20,"results":[]}`},
+		{"more to come", args{}, search.Page{Total: 25, Hits: hits(20)},
+			`{"total":25,"start":0,"pageSize":20,"results":[],"nextStart":20}`},
 		{"server with smaller pages", args{"pageSize": 50}, search.Page{Total: 25, Hits: hits(10)},
 			`{"total":25,"start":0,"pageSize":50,"results":[],"nextStart":10}`},
 		{"total unknown", args{"pageSize": 2}, search.Page{Total: 2, AtLeast: true, Hits: hits(2)},
 			`{"total":2,"start":0,"pageSize":2,"results":[],"nextStart":2,"totalIsLowerBound":true}`},
 		{"end of the window", args{"start": 9980}, search.Page{Total: 12000, Hits: hits(20)},
 			`{"total":12000,"start":9980,"pageSize":20,"results":[]}`},
-		{"relaxed", args{}, search.Page{Total: 1, Hits: hits(1), Relaxed: true}, `{"total":1,"start":0,"pageSize":20,"results":[],"relaxed":true}`},
-		{"staged", args{}, search.Page{Total: 1, Hits: hits(1), Staged: true}, `{"total":1,"start":0,"pageSize":20,"results":[],"allWords":0}`},
-		{"similar words", args{}, search.Page{Total: 1, Hits: hits(1), Relaxed: true, DidYouMean: []string{"certi\u200bficate"}},
+		{"relaxed", args{}, search.Page{Total: 1, Hits: hits(1), Relaxed: true},
+			`{"total":1,"start":0,"pageSize":20,"results":[],"relaxed":true}`},
+		{"staged", args{}, search.Page{Total: 1, Hits: hits(1), Staged: true},
+			`{"total":1,"start":0,"pageSize":20,"results":[],"allWords":0}`},
+		{"similar words", args{}, search.Page{Total: 1, Hits: hits(1), Relaxed: true,
+			DidYouMean: []string{"certi\u200bficate"}},
 			`{"total":1,"start":0,"pageSize":20,"results":[],"relaxed":true,"didYouMean":["certificate"]}`},
-		{"facets", args{"facets": args{"field": "label"}}, search.Page{Total: 1, Hits: hits(1), Facets: &search.FacetCounts{
-			Fields:  []search.FieldCounts{{Name: "label", Counts: []search.Count{{Value: "a<b>", Count: 3}}}},
-			Queries: []search.Count{{Value: "q", Count: 0}}}},
+		{"facets", args{"facets": args{"field": "label"}}, search.Page{Total: 1, Hits: hits(1),
+			Facets: &search.FacetCounts{
+				Fields:  []search.FieldCounts{{Name: "label", Counts: []search.Count{{Value: "a<b>", Count: 3}}}},
+				Queries: []search.Count{{Value: "q", Count: 0}}}},
 			`{"total":1,"start":0,"pageSize":20,"results":[],"facets":{"fields":[{"name":"label","result":[{"value":"a<b>","count":3}]}],` +
 				`"queries":[{"value":"q","count":0}]}}`},
 		{"facets that found nothing", args{"facets": args{"query": "q"}}, search.Page{Total: 1, Hits: hits(1)},
 			`{"total":1,"start":0,"pageSize":20,"results":[],"facets":{"fields":[],"queries":[]}}`},
-		{"nothing", args{}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
-			`(label finance_docs). Try fewer or other words, or fess_finance_suggest."}`},
-		{"nothing in a language", args{"lang": "ja"}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
-			`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang finds more."}`},
-		{"past the end", args{"start": 40}, search.Page{Total: 25}, `{"total":25,"start":40,"pageSize":20,"results":[],` +
-			`"hint":"No hits from start 40 on: there are 25 in all."}`},
-		{"partial", args{}, search.Page{Total: 3, AtLeast: true, Partial: true}, `{"total":3,"start":0,"pageSize":20,"results":[],` +
-			`"partial":true,"totalIsLowerBound":true,"hint":"Not all documents were searched: there was not enough time, or a part of the index is being ` +
-			`built again. Use fewer words, or more letters before a wildcard, or search again in a few seconds."}`},
+		{"nothing", args{}, search.Page{},
+			`{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
+				`(label finance_docs). Try fewer or other words, or fess_finance_suggest."}`},
+		{"nothing in a language", args{"lang": "ja"}, search.Page{},
+			`{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
+				`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang finds more."}`},
+		{"past the end", args{"start": 40}, search.Page{Total: 25},
+			`{"total":25,"start":40,"pageSize":20,"results":[],` +
+				`"hint":"No hits from start 40 on: there are 25 in all."}`},
+		{"partial", args{}, search.Page{Total: 3, AtLeast: true, Partial: true},
+			`{"total":3,"start":0,"pageSize":20,"results":[],` +
+				`"partial":true,"totalIsLowerBound":true,"hint":"Not all documents were searched: there was not enough time, or a part of the index is being ` +
+				`built again. Use fewer words, or more letters before a wildcard, or search again in a few seconds."}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := corpus()
@@ -175,11 +191,13 @@ func TestSearchPage(t *testing.T) {
 
 func TestSearchHit(t *testing.T) {
 	h := search.Hit{
-		ID: "d1", Title: " Annual\u202e\n report ", URL: "file:///a b.txt", Score: 1.23456789, Size: 5, Host: "h", Labels: []string{"a", "b\u200b"},
+		ID: "d1", Title: " Annual\u202e\n report ", URL: "file:///a b.txt", Score: 1.23456789, Size: 5, Host: "h",
+		Labels:    []string{"a", "b\u200b"},
 		Digest:    search.Excerpt{Text: "the test <b>", Matches: []search.Span{{Start: 4, End: 8}}},
 		Timestamp: time.Date(2025, 11, 1, 9, 0, 0, 0, time.FixedZone("", 3600)),
-		Extra: map[string]any{"url_link": "file://host/a b.txt", "boost": 1.5, "content": strings.Repeat("long ", 1000), "has_cache": true,
-			"site": map[string]any{"odd": 1}, "click_count": math.Inf(1)},
+		Extra: map[string]any{"url_link": "file://host/a b.txt", "boost": 1.5, "content": strings.Repeat("long ", 1000),
+			"has_cache": true,
+			"site":      map[string]any{"odd": 1}, "click_count": math.Inf(1)},
 	}
 	for _, tt := range []struct {
 		name   string
@@ -187,14 +205,17 @@ func TestSearchHit(t *testing.T) {
 		change func(*search.Hit)
 		want   string
 	}{
-		{"default", nil, nil, `{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the test <b>","score":1.2346,"url_link":"file://host/a b.txt"}`},
+		{"default", nil, nil,
+			`{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the test <b>","score":1.2346,"url_link":"file://host/a b.txt"}`},
 		{"same url_link, no score", nil, func(h *search.Hit) { h.URL, h.Score = "file://host/a b.txt", 0 },
 			`{"doc_id":"d1","title":"Annual report","url":"file://host/a b.txt","digest":"the test <b>"}`},
 		{"odd score", nil, func(h *search.Hit) { h.Score, h.Extra = math.NaN(), nil },
 			`{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the test <b>"}`},
-		{"small score", []string{"score"}, func(h *search.Hit) { h.Score = 0.0000123456 }, `{"doc_id":"d1","score":0.000012346}`},
+		{"small score", []string{"score"}, func(h *search.Hit) { h.Score = 0.0000123456 },
+			`{"doc_id":"d1","score":0.000012346}`},
 		{"one field", []string{"host"}, nil, `{"doc_id":"d1","host":"h"}`},
-		{"order is ours", []string{"label", "score", "title"}, nil, `{"doc_id":"d1","title":"Annual report","score":1.2346,"label":["a","b"]}`},
+		{"order is ours", []string{"label", "score", "title"}, nil,
+			`{"doc_id":"d1","title":"Annual report","score":1.2346,"label":["a","b"]}`},
 		{"twice the same", []string{"host", "host"}, nil, `{"doc_id":"d1","host":"h"}`},
 		{"not sent", []string{"lang", "created"}, nil, `{"doc_id":"d1"}`},
 		{"kinds", []string{"boost", "content_length", "has_cache", "site", "timestamp", "click_count"}, nil,
@@ -228,11 +249,13 @@ func TestOtherLink(t *testing.T) {
 		{"https://a.example/x", "", ""},
 		{"https://a.example/x", "https://a.example/x", ""},
 		{"https://a.example/x?a=%41", "https://a.example/x?a=A", "https://a.example/x?a=A"},
-		{"file:///srv/share/finance/report%202024.xls", "file://srv/share/finance/report 2024.xls", ""}, // as recorded of 15.4 and 15.7
+		{"file:///srv/share/finance/report%202024.xls", "file://srv/share/finance/report 2024.xls", ""},
+		// as recorded of 15.4 and 15.7
 		{"file:////server/share/a.txt", "file://server/share/a.txt", ""},
 		{"file:///srv/docs/a%20b.txt", "file:///srv/docs/a b.txt", ""},
 		{"file:///srv/100%.txt", "file://srv/100%.txt", ""},
-		{"smb://files.example.com/hr/a.docx", "file://files.example.com/hr/a.docx", "file://files.example.com/hr/a.docx"},
+		{"smb://files.example.com/hr/a.docx", "file://files.example.com/hr/a.docx",
+			"file://files.example.com/hr/a.docx"},
 		{"file:///srv/a.txt", "https://files.example.com/a.txt", "https://files.example.com/a.txt"},
 		{"file:///srv/a.txt", "file:///mnt/a.txt", "file:///mnt/a.txt"},
 	} {
@@ -252,9 +275,11 @@ func fullPage() *search.Page {
 	p := &search.Page{Total: 12345}
 	for i := range 20 {
 		p.Hits = append(p.Hits, search.Hit{
-			ID: fmt.Sprintf("%032x", i), Title: "Quarterly report of the year", URL: fmt.Sprintf("https://docs.example.com/report%d.html", i),
+			ID: fmt.Sprintf("%032x", i), Title: "Quarterly report of the year",
+			URL:    fmt.Sprintf("https://docs.example.com/report%d.html", i),
 			Digest: search.Excerpt{Text: strings.Repeat("many words of a text ", 500)}, Score: 12.34567,
-			Extra: map[string]any{"content": strings.Repeat("x", 100_000), "url_link": fmt.Sprintf("https://docs.example.com/report%d.html", i)},
+			Extra: map[string]any{"content": strings.Repeat("x", 100_000),
+				"url_link": fmt.Sprintf("https://docs.example.com/report%d.html", i)},
 		})
 	}
 	return p
@@ -346,7 +371,8 @@ func TestSearchAwaitsIndexing(t *testing.T) {
 					t.Fatal(err)
 				}
 				if found := page.Total > 0; found != tc.want || (progress != nil) != tc.busy {
-					t.Errorf("findPage() = %d hits, progress %v, want hits: %v, progress: %v", page.Total, progress, tc.want, tc.busy)
+					t.Errorf("findPage() = %d hits, progress %v, want hits: %v, progress: %v", page.Total, progress,
+						tc.want, tc.busy)
 				}
 				if took := time.Since(begin); took != tc.took {
 					t.Errorf("findPage() took %v, want %v", took, tc.took)
@@ -361,7 +387,8 @@ func TestSearchRemoteError(t *testing.T) {
 	f := corpus()
 	f.err = &errkind.Remote{Endpoint: "/api/v1/documents", Status: 502, Message: "the Fess server did not answer"}
 	c := start(t, Options{Domain: finance, Backend: f}, mcpserver.Pinned)
-	for _, name := range []string{"search", "suggest", "popular_words", "list_labels", "health", "get_document", "read_content"} {
+	for _, name := range []string{"search", "suggest", "popular_words", "list_labels", "health", "get_document",
+		"read_content"} {
 		a := c.tool(name, required[name])
 		if a.Error == nil || a.Error.Field("httpStatus") != "502" || a.Error.Field("endpoint") != "/api/v1/documents" ||
 			a.Error.Field("retryable") != "true" {

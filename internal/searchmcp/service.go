@@ -8,11 +8,14 @@ import (
 
 func (t *Tools) addService(s *mcpserver.Server) {
 	mcpserver.AddTool(s, t.tool("list_labels", "List labels", t.choose(
-		"List all labels configured in the underlying Fess server. Useful for diagnostics: searches are always limited to this domain.",
+		"List all labels configured in the underlying Fess server. Useful for diagnostics: searches are always "+
+			"limited to this domain.",
 		"List the labels of the folders and files that are served.")), t.listLabels)
 	mcpserver.AddTool(s, t.tool("health", "Check health", t.choose(
-		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow mean that it works.",
-		"Check whether the index of the documents can be used. Use it when searches fail: green means that it works, red that it is damaged.")), t.health)
+		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow mean "+
+			"that it works.",
+		"Check whether the index of the documents can be used. Use it when searches fail: green means that it works, "+
+			"red that it is damaged.")), t.health)
 }
 
 // noArgs are the arguments of tools that have none.

@@ -112,10 +112,12 @@ func TestToolListing(t *testing.T) {
 	var names []string
 	for _, tool := range tools {
 		names = append(names, strings.TrimPrefix(tool.Name, "fess_finance_"))
-		if !strings.HasSuffix(tool.Description, "\n\n"+finance.Block(OfFess)) || strings.Count(tool.Description, "[Knowledge Domain]") != 1 {
+		if !strings.HasSuffix(tool.Description, "\n\n"+finance.Block(OfFess)) ||
+			strings.Count(tool.Description, "[Knowledge Domain]") != 1 {
 			t.Errorf("%s: description = %q, want it to end with the block", tool.Name, tool.Description)
 		}
-		want := map[string]any{"title": tool.Title, "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false}
+		want := map[string]any{"title": tool.Title, "readOnlyHint": true, "destructiveHint": false,
+			"idempotentHint": true, "openWorldHint": false}
 		if diff := cmp.Diff(want, tool.Annotations); diff != "" || tool.Title == "" {
 			t.Errorf("%s: title %q, annotations (-want +got):\n%s", tool.Name, tool.Title, diff)
 		}
@@ -152,7 +154,8 @@ func TestToolListSize(t *testing.T) {
 		"io.modelcontextprotocol/clientInfo":         args{"name": "t", "version": "1"},
 		"io.modelcontextprotocol/clientCapabilities": args{}}})
 	if len(a.Result) > 8<<10 || a.Error != nil {
-		t.Errorf("tools/list of revision 2026-07-28 takes %d bytes, want at most %d; error %v", len(a.Result), 8<<10, a.Error)
+		t.Errorf("tools/list of revision 2026-07-28 takes %d bytes, want at most %d; error %v", len(a.Result), 8<<10,
+			a.Error)
 	}
 }
 
@@ -173,7 +176,8 @@ func TestDomainIsolation(t *testing.T) {
 				t.Errorf("%s(%s) = %s, want an error", name, id, a.Result)
 			}
 		}
-		for _, uri := range []string{"fess://finance/doc/" + id, "fess://finance/doc/" + id + "/content", "fess://hr/doc/" + id} {
+		for _, uri := range []string{"fess://finance/doc/" + id, "fess://finance/doc/" + id + "/content",
+			"fess://hr/doc/" + id} {
 			if a := c.Call("resources/read", args{"uri": uri}); a.Error == nil {
 				t.Errorf("resources/read(%s) = %s, want an error", uri, a.Result)
 			}
@@ -207,12 +211,14 @@ func TestSuggest(t *testing.T) {
 	if got != want {
 		t.Errorf("suggest = %s, want %s", got, want)
 	}
-	query := search.SuggestQuery{Prefix: "foo", Num: 5, Labels: []string{"finance_docs"}, Fields: []string{"content", "_default"}, Langs: []string{"en"}}
+	query := search.SuggestQuery{Prefix: "foo", Num: 5, Labels: []string{"finance_docs"},
+		Fields: []string{"content", "_default"}, Langs: []string{"en"}}
 	if diff := cmp.Diff(query, f.suggest); diff != "" {
 		t.Errorf("query (-want +got):\n%s", diff)
 	}
 	c.ok("suggest", args{"prefix": "foo"})
-	if diff := cmp.Diff(search.SuggestQuery{Prefix: "foo", Num: 10, Labels: []string{"finance_docs"}}, f.suggest); diff != "" {
+	if diff := cmp.Diff(search.SuggestQuery{Prefix: "foo", Num: 10, Labels: []string{"finance_docs"}},
+		f.suggest); diff != "" {
 		t.Errorf("query by default (-want +got):\n%s", diff)
 	}
 }
@@ -225,7 +231,8 @@ func TestPopularWords(t *testing.T) {
 		want search.WordsQuery
 	}{
 		{args{}, search.WordsQuery{Labels: []string{"finance_docs"}}},
-		{args{"seed": 0, "field": "title"}, search.WordsQuery{Seed: "0", Labels: []string{"finance_docs"}, Fields: []string{"title"}}},
+		{args{"seed": 0, "field": "title"}, search.WordsQuery{Seed: "0", Labels: []string{"finance_docs"},
+			Fields: []string{"title"}}},
 		{args{"seed": -7}, search.WordsQuery{Seed: "-7", Labels: []string{"finance_docs"}}},
 	} {
 		c.ok("popular_words", tt.args)

@@ -14,12 +14,15 @@ func TestParseURI(t *testing.T) {
 		in   string
 		want address
 	}{
-		{"fess://finance/doc/e79fbfdfb09d4bffb58ec230c68f6f7e", address{scheme: "fess", domain: "finance", id: "e79fbfdfb09d4bffb58ec230c68f6f7e"}},
+		{"fess://finance/doc/e79fbfdfb09d4bffb58ec230c68f6f7e",
+			address{scheme: "fess", domain: "finance", id: "e79fbfdfb09d4bffb58ec230c68f6f7e"}},
 		{"fess://finance/doc/a-B_9/content", address{scheme: "fess", domain: "finance", id: "a-B_9", content: true}},
 		{"fess://finance/doc/content", address{scheme: "fess", domain: "finance", id: "content"}},
-		{"fess://finance/doc/content/content", address{scheme: "fess", domain: "finance", id: "content", content: true}},
+		{"fess://finance/doc/content/content", address{scheme: "fess", domain: "finance", id: "content",
+			content: true}},
 		{"fess://finance/doc/%61bc", address{scheme: "fess", domain: "finance", id: "abc"}},
-		{"fess://finance/doc/" + strings.Repeat("a", 128), address{scheme: "fess", domain: "finance", id: strings.Repeat("a", 128)}},
+		{"fess://finance/doc/" + strings.Repeat("a", 128), address{scheme: "fess", domain: "finance",
+			id: strings.Repeat("a", 128)}},
 	} {
 		got, err := b.parseURI(tt.in)
 		if err != nil || got != tt.want {
@@ -46,7 +49,8 @@ func TestFolderURI(t *testing.T) {
 		t.Errorf("the URI of a document is %s", got)
 	}
 	_, err := b.parseURI("knowhow://hr/doc/abc")
-	if !errors.Is(err, errkind.NotFound) || !strings.Contains(err.Error(), "knowhow://finance/doc/DOC_ID and knowhow://finance/doc/DOC_ID/content") {
+	if !errors.Is(err, errkind.NotFound) || !strings.Contains(err.Error(),
+		"knowhow://finance/doc/DOC_ID and knowhow://finance/doc/DOC_ID/content") {
 		t.Errorf("parseURI() of another domain = %v", err)
 	}
 }

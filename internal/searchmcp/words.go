@@ -12,8 +12,10 @@ import (
 
 func (t *Tools) addWords(s *mcpserver.Server) {
 	mcpserver.AddTool(s, t.tool("suggest", "Suggest terms", t.choose(
-		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to find the spelling of a word in this domain.",
-		"Complete the beginning of a word with words from these documents. Use it when a search finds nothing.")), t.suggest)
+		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to find "+
+			"the spelling of a word in this domain.",
+		"Complete the beginning of a word with words from these documents. Use it when a search finds nothing.")),
+		t.suggest)
 	mcpserver.AddTool(s, t.tool("popular_words", "List popular words", t.choose(
 		"Retrieve popular words in the knowledge domain. Use it to see what people search for in this domain.",
 		"List words that are searched for often or that many of these documents contain.")), t.popularWords)

@@ -17,7 +17,8 @@ type roles []string
 
 // canSee reports whether a caller with these roles may see a document.
 func (r roles) canSee(d doc) bool {
-	return d.more.Roles == nil || slices.ContainsFunc(d.more.Roles, func(s string) bool { return slices.Contains(r, s) })
+	return d.more.Roles == nil || slices.ContainsFunc(d.more.Roles,
+		func(s string) bool { return slices.Contains(r, s) })
 }
 
 // authenticate returns the roles of the caller and reports whether the access
@@ -66,7 +67,8 @@ func (h *Handler) labels(r *http.Request, caller roles) []wire.Label {
 		add(l)
 	}
 	for _, l := range h.o.HiddenLabels {
-		if (l.Role == "" || slices.Contains(caller, l.Role)) && (l.Locale == "" || l.Locale == r.Header.Get("Accept-Language")) {
+		if (l.Role == "" || slices.Contains(caller, l.Role)) &&
+			(l.Locale == "" || l.Locale == r.Header.Get("Accept-Language")) {
 			add(l.Label)
 		}
 	}
@@ -107,7 +109,8 @@ func radians(point string) ([2]float64, bool) {
 	lat, lon, _ := strings.Cut(point, ",")
 	y, latErr := strconv.ParseFloat(lat, 64)
 	x, lonErr := strconv.ParseFloat(lon, 64)
-	return [2]float64{y * math.Pi / 180, x * math.Pi / 180}, latErr == nil && lonErr == nil && math.Abs(y) <= 90 && math.Abs(x) <= 180
+	return [2]float64{y * math.Pi / 180, x * math.Pi / 180}, latErr == nil && lonErr == nil && math.Abs(y) <= 90 &&
+		math.Abs(x) <= 180
 }
 
 // metres returns the distance of two points on the globe.

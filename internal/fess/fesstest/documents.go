@@ -49,8 +49,9 @@ func (h *Handler) find(values url.Values, caller roles) *wire.Page {
 	if max(start, 0)+num > 10_000 {
 		return nil
 	}
-	r := &wire.Page{QueryID: "bd60f9579a494dfd8c03db7c8aa905b0", ExecTime: 0.0, RequestedTime: 1763611200000, RecordCountRelation: wire.Exact,
-		SearchQuery: "", RelatedQuery: []string{}, RelatedContents: []string{}, Data: wire.Rows{}}
+	r := &wire.Page{QueryID: "bd60f9579a494dfd8c03db7c8aa905b0", ExecTime: 0.0, RequestedTime: 1763611200000,
+		RecordCountRelation: wire.Exact, SearchQuery: "", RelatedQuery: []string{}, RelatedContents: []string{},
+		Data: wire.Rows{}}
 	if values.Has(wire.Query) {
 		r.Q = values.Get(wire.Query)
 	}
@@ -162,8 +163,9 @@ func requestConditions(values url.Values) (string, bool) {
 
 // reserved escapes the characters that Fess escapes in a query that does not
 // parse.
-var reserved = strings.NewReplacer(`\`, `\\`, "+", `\+`, "-", `\-`, "&&", `\&&`, "||", `\||`, "!", `\!`, "(", `\(`, ")", `\)`,
-	"{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "^", `\^`, "~", `\~`, "*", `\*`, "?", `\?`, ";", `\;`, ":", `\:`, "/", `\/`)
+var reserved = strings.NewReplacer(`\`, `\\`, "+", `\+`, "-", `\-`, "&&", `\&&`, "||", `\||`, "!", `\!`, "(", `\(`,
+	")", `\)`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "^", `\^`, "~", `\~`, "*", `\*`, "?", `\?`, ";", `\;`,
+	":", `\:`, "/", `\/`)
 
 // parseRequest parses a query followed by its conditions. If that fails, it
 // escapes the reserved characters of the query and tries again (SearchHelper,
@@ -198,8 +200,8 @@ type sortKey struct {
 }
 
 // sortFields are the fields that Fess 15.4 sorts by.
-var sortFields = [...]string{"score", "filename", "created", "content_length", "last_modified", "timestamp", "click_count",
-	"favorite_count"}
+var sortFields = [...]string{"score", "filename", "created", "content_length", "last_modified", "timestamp",
+	"click_count", "favorite_count"}
 
 // compare orders two documents by the key.
 func (k sortKey) compare(a, b doc, tree node) int {

@@ -117,7 +117,8 @@ func NewHandler(docs []document.Document, o Options) *Handler {
 	if o.Labels == nil {
 		for _, d := range docs {
 			if !slices.ContainsFunc(h.o.Labels, func(l search.Label) bool { return l.Value == d.Label }) {
-				h.o.Labels = append(h.o.Labels, search.Label{Name: strings.ToUpper(d.Label[:1]) + d.Label[1:], Value: d.Label})
+				h.o.Labels = append(h.o.Labels, search.Label{Name: strings.ToUpper(d.Label[:1]) + d.Label[1:],
+					Value: d.Label})
 			}
 		}
 	}

@@ -18,9 +18,11 @@ import (
 // docs returns a few documents with two labels.
 func docs() []document.Document {
 	doc := func(id, label, title, text string) document.Document {
-		return document.Document{ID: id, Label: label, Title: title, Text: text, URL: "https://" + label + ".example/" + id, Host: label + ".example",
-			Filename: id, FileType: "html", MIMEType: "text/html", Modified: time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC),
-			Size: int64(len(text))}
+		return document.Document{ID: id, Label: label, Title: title, Text: text,
+			URL: "https://" + label + ".example/" + id, Host: label + ".example",
+			Filename: id, FileType: "html", MIMEType: "text/html",
+			Modified: time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC),
+			Size:     int64(len(text))}
 	}
 	return []document.Document{
 		doc("f1", "finance", "Budget <2024>", "The test budget of finance."),
@@ -59,7 +61,8 @@ type quirk struct {
 // 15.4.
 func TestSearchQuirks(t *testing.T) {
 	checkQuirks(t, []quirk{
-		{target: v1 + "/documents?q=test", status: 200, has: `"page_size":10,"page_number":1,"record_count":2,"record_count_relation":"EQUAL_TO"`},
+		{target: v1 + "/documents?q=test", status: 200,
+			has: `"page_size":10,"page_number":1,"record_count":2,"record_count_relation":"EQUAL_TO"`},
 		{target: v1 + "?q=test", status: 200, has: `"record_count":2`},
 		{target: v1 + "/documents/f2?q=test", status: 200, has: `"record_count":2`},
 		{target: v1 + "/documents?q=test&num=0", status: 200, has: `"page_size":100`},
@@ -70,27 +73,35 @@ func TestSearchQuirks(t *testing.T) {
 		{target: v1 + "/documents?q=nosuch", status: 200, has: `"page_count":1,`, hasNot: "facet_field"},
 		{target: v1 + "/documents?q=test&start=9990", status: 200, has: `"data":[]`},
 		{target: v1 + "/documents?q=test&start=9991", status: 400, has: `"error_code:":"`},
-		{target: v1 + "/documents?q=test&start=-1", status: 200, has: `"query_time":0,"page_size":10,"page_number":1,"record_count":0`},
+		{target: v1 + "/documents?q=test&start=-1", status: 200,
+			has: `"query_time":0,"page_size":10,"page_number":1,"record_count":0`},
 		{target: v1 + "/documents", status: 200, has: `"q":null,`},
 		{target: v1 + "/documents?fields.label=finance", status: 200, has: `"record_count":2`},
-		{target: v1 + "/documents?fields.label=hr&fields.label=finance&q=test", status: 200, has: `"search_query":"test (label:\"hr\" OR label:\"finance\")"`},
+		{target: v1 + "/documents?fields.label=hr&fields.label=finance&q=test", status: 200,
+			has: `"search_query":"test (label:\"hr\" OR label:\"finance\")"`},
 		{target: v1 + "/documents?q=test+OR", status: 400, has: `"error_code:":"`},
 		{target: v1 + "/documents?q=%22test", status: 400, has: `"error_code:":"`},
 		{o: Options{OmitColon: true}, target: v1 + "/documents?q=%22test", status: 400, has: `"error_code":"`},
 		{target: v1 + "/documents?q=(test", status: 200, has: `"search_query":"\\(test"`},
 		{target: v1 + "/documents?q=test+OR&fields.label=hr", status: 200, has: `"record_count":2`},
 		{target: v1 + "/documents?q=test+OR&fields.label=hr&ex_q=*:*", status: 200, has: `"record_count":1`},
-		{target: v1 + "/documents?q=tset", status: 200, has: `"record_count":2`}, // a term is also searched for as a fuzzy one
+		{target: v1 + "/documents?q=tset", status: 200, has: `"record_count":2`},
+		// a term is also searched for as a fuzzy one
 		{target: v1 + "/documents?q=test&sort=nope", status: 400, has: "error_code"},
 		{target: v1 + "/documents?q=test&sort=filename.desc", status: 200, has: `"doc_id":"h1"`, hasNot: `"score"`},
-		{target: v1 + "/documents?q=test&facet.field=doc_id", status: 200, has: `"record_count":0`, hasNot: "facet_field"},
+		{target: v1 + "/documents?q=test&facet.field=doc_id", status: 200, has: `"record_count":0`,
+			hasNot: "facet_field"},
 		{target: v1 + "/documents?q=test&facet.field=title", status: 400, has: "error_code"},
-		{target: v1 + "/documents?q=test&facet.field=label&facet.size=0", status: 200, has: `"record_count":0`, hasNot: "facet_field"},
+		{target: v1 + "/documents?q=test&facet.field=label&facet.size=0", status: 200, has: `"record_count":0`,
+			hasNot: "facet_field"},
 		{target: v1 + "/documents?q=test&facet.query=((", status: 400, has: "error_code"},
-		{target: v1 + "/documents?q=test&facet.field=label", status: 200, has: `"facet_field":[{"name":"label","result":[{"value":"finance","count":1},{"value":"hr","count":1}]}],"facet_query":[]`},
+		{target: v1 + "/documents?q=test&facet.field=label", status: 200,
+			has: `"facet_field":[{"name":"label","result":[{"value":"finance","count":1},{"value":"hr","count":1}]}],"facet_query":[]`},
 		{target: v1 + "/documents?q=test&geo.location.point=1,2", status: 200, has: `"record_count":2`},
-		{target: v1 + "/documents?q=test&geo.location.point=x&geo.location.distance=1km", status: 400, has: "error_code"},
-		{target: v1 + "/documents?q=budget", status: 200, has: `"content_title":"<strong>Budget<\/strong> &lt;2024&gt;"`},
+		{target: v1 + "/documents?q=test&geo.location.point=x&geo.location.distance=1km", status: 400,
+			has: "error_code"},
+		{target: v1 + "/documents?q=budget", status: 200,
+			has: `"content_title":"<strong>Budget<\/strong> &lt;2024&gt;"`},
 		{target: v1 + "/documents?q=a[b]", status: 400, has: "<!doctype html>"},
 	})
 }
@@ -99,12 +110,14 @@ func TestSearchQuirks(t *testing.T) {
 // Fess 15.4.
 func TestOtherQuirks(t *testing.T) {
 	checkQuirks(t, []quirk{
-		{o: Options{Engine: "down"}, target: v1 + "/documents?q=test&facet.field=label", status: 200, has: `"query_time":0,`, hasNot: "facet_field"},
+		{o: Options{Engine: "down"}, target: v1 + "/documents?q=test&facet.field=label", status: 200,
+			has: `"query_time":0,`, hasNot: "facet_field"},
 		{o: Options{Engine: "down"}, target: v1 + "/health", status: 500, has: "error_code:"},
 		{o: Options{Engine: "down"}, target: v1 + "/suggest-words?q=t", status: 500, has: "error_code:"},
 		{o: Options{Engine: "down"}, target: v1 + "/labels", status: 200, has: "finance"},
 		{o: Options{Engine: "down"}, target: v1 + "/labels", token: "x", status: 500, has: "error_code:"},
-		{o: Options{Engine: "red"}, target: v1 + "/health", status: 503, has: `{"data":{"status":"red","timed_out":false}}`},
+		{o: Options{Engine: "red"}, target: v1 + "/health", status: 503,
+			has: `{"data":{"status":"red","timed_out":false}}`},
 		{target: v1 + "/health", token: "Bearer wrong", status: 200, has: "green"},
 		{target: v1 + "/labels", token: "Bearer wrong", status: 401, has: "error_code:"},
 		{o: Options{Token: "t"}, target: v1 + "/labels", token: "t", status: 200, has: "finance"},
@@ -113,7 +126,8 @@ func TestOtherQuirks(t *testing.T) {
 		{o: Options{Labels: []search.Label{}}, target: v1 + "/labels", status: 200, has: `{"record_count":0}`},
 		{target: v1 + "/suggest-words", status: 500, has: "error_code:"},
 		{target: v1 + "/suggest-words?q=zzz", status: 200, has: `{"query_time":3,"record_count":0,"page_size":0}`},
-		{target: v1 + "/suggest-words?q=te&label=hr", status: 200, has: `"data":[{"text":"test","labels":["finance","hr"]}]`},
+		{target: v1 + "/suggest-words?q=te&label=hr", status: 200,
+			has: `"data":[{"text":"test","labels":["finance","hr"]}]`},
 		{target: v1 + "/popular-words?label=zz", status: 200, has: `{"record_count":0,"data":[]}`},
 		{target: v1 + "/nosuch", status: 404, has: `{"message":"Not found."}`},
 		{target: v1 + "/documents/all?q=test", status: 400, has: "Scroll Search is not available."},
@@ -132,8 +146,10 @@ func checkQuirks(t *testing.T, tests []quirk) {
 			test.method = http.MethodGet
 		}
 		w := get(t, NewHandler(docs(), test.o), test.method, test.target, test.token)
-		if body := w.Body.String(); w.Code != test.status || !strings.Contains(body, test.has) || test.hasNot != "" && strings.Contains(body, test.hasNot) {
-			t.Errorf("%s %s with %+v = %d %s\nwant %d with %q, without %q", test.method, test.target, test.o, w.Code, body, test.status, test.has, test.hasNot)
+		if body := w.Body.String(); w.Code != test.status || !strings.Contains(body, test.has) || test.hasNot != "" &&
+			strings.Contains(body, test.hasNot) {
+			t.Errorf("%s %s with %+v = %d %s\nwant %d with %q, without %q", test.method, test.target, test.o, w.Code,
+				body, test.status, test.has, test.hasNot)
 		}
 	}
 }
@@ -142,8 +158,10 @@ func checkQuirks(t *testing.T, tests []quirk) {
 // default operator, OR makes the clauses on both sides optional.
 func TestPrecedence(t *testing.T) {
 	h := NewHandler([]document.Document{
-		{ID: "a", Label: "l", Title: "a", Text: "alpha"}, {ID: "b", Label: "l", Title: "b", Text: "bravo"}, {ID: "c", Label: "l", Title: "c", Text: "coda"},
-		{ID: "ab", Label: "l", Title: "ab", Text: "alpha bravo"}, {ID: "bc", Label: "l", Title: "bc", Text: "bravo coda"},
+		{ID: "a", Label: "l", Title: "a", Text: "alpha"}, {ID: "b", Label: "l", Title: "b", Text: "bravo"},
+		{ID: "c", Label: "l", Title: "c", Text: "coda"},
+		{ID: "ab", Label: "l", Title: "ab", Text: "alpha bravo"},
+		{ID: "bc", Label: "l", Title: "bc", Text: "bravo coda"},
 		{ID: "abc", Label: "l", Title: "abc", Text: "alpha bravo coda"},
 	}, Options{})
 	tests := map[string]string{
@@ -199,7 +217,8 @@ func TestRequests(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	got := s.Requests()
-	if len(got) != 1 || got[0].Method != "GET" || got[0].Path != "/fess/api/v1/documents" || got[0].Query != "q=budget" || called != 1 {
+	if len(got) != 1 || got[0].Method != "GET" || got[0].Path != "/fess/api/v1/documents" ||
+		got[0].Query != "q=budget" || called != 1 {
 		t.Errorf("Requests() = %+v with %d delays, want the one request", got, called)
 	}
 	s.Forget()

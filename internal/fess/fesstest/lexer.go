@@ -80,7 +80,8 @@ func lex(s string) (token, string, error) {
 		if m == nil {
 			return token{}, "", errSyntax
 		}
-		t := token{kind: tokRange, text: strings.Trim(m[2], `"`), high: strings.Trim(m[3], `"`), open: [2]bool{m[1] == "{", m[4] == "}"}}
+		t := token{kind: tokRange, text: strings.Trim(m[2], `"`), high: strings.Trim(m[3], `"`),
+			open: [2]bool{m[1] == "{", m[4] == "}"}}
 		return t, s[len(m[0]):], nil
 	case '/':
 		if i := strings.IndexByte(s[1:], '/'); i >= 0 {
@@ -127,7 +128,8 @@ func lexWord(s string) (token, string, error) {
 			i += n + 1
 			continue
 		}
-		if strings.ContainsRune(blanks, r) || strings.ContainsRune(`!():^[]"{}~/`, r) || i == 0 && (r == '+' || r == '-') {
+		if strings.ContainsRune(blanks, r) || strings.ContainsRune(`!():^[]"{}~/`, r) || i == 0 &&
+			(r == '+' || r == '-') {
 			break
 		}
 		wild = wild || r == '*' || r == '?'

@@ -63,7 +63,8 @@ func (d doc) keyword(field string) (string, bool) {
 	case "url", "inurl":
 		return d.URL, true
 	case "site":
-		return strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(d.URL, "https://"), "http://"), "file:///"), true
+		return strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(d.URL, "https://"), "http://"), "file:///"),
+			true
 	case "lang":
 		return d.Lang, true
 	case "content_length":
@@ -105,7 +106,8 @@ func tokens(s string) []string {
 			flush()
 			continue
 		}
-		cjk := r == 'ー' || r >= utf8.RuneSelf && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+		cjk := r == 'ー' || r >= utf8.RuneSelf && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
+			unicode.Hangul)
 		if cjk != wasCJK {
 			flush()
 			wasCJK = cjk
@@ -171,7 +173,8 @@ func (d doc) matchesValue(n node, value string) bool {
 	case n.kind == interval:
 		low, high, _ := bounds(n, time.Now())
 		value := sortable(n.field, value)
-		return (low == "" || low < value || low == value && !n.open[0]) && (high == "" || value < high || value == high && !n.open[1])
+		return (low == "" || low < value || low == value && !n.open[0]) &&
+			(high == "" || value < high || value == high && !n.open[1])
 	case n.field == "inurl":
 		return strings.Contains(value, n.text)
 	case n.kind == prefix, n.field == "site":
@@ -199,7 +202,8 @@ func matchesWords(n node, words wordList) bool {
 		if length > 5 {
 			edits = 2
 		}
-		return slices.ContainsFunc(words.distinct, func(w string) bool { return within(strings.ToLower(n.text), w, edits) })
+		text := strings.ToLower(n.text)
+		return slices.ContainsFunc(words.distinct, func(w string) bool { return within(text, w, edits) })
 	}
 	return false
 }

@@ -34,7 +34,8 @@ var exceptions = []struct{ name, why string }{
 	{`^v1/(go-|path-root)`, "of the web pages, only that of a stored copy is implemented"},
 	{`^v1/ctx-unknown-path`, "Tomcat chooses the charset of an empty page"},
 	{`^v1/down-popular-cached`, "a cached answer from before the engine was down"},
-	{`^v1/(suggest-elevate|suggest-field-default|suggest-ja-reading)$`, "words that were added or searched for, and Japanese readings, are not implemented"},
+	{`^v1/(suggest-elevate|suggest-field-default|suggest-ja-reading)$`,
+		"words that were added or searched for, and Japanese readings, are not implemented"},
 	{`^v1/search-ja-katakana-halfwidth`, "words are not folded to one width"},
 	{`^v2/(auth-me|auth-wrong-ui-config|click|down-ui-config|related-|ui-config)`, "calls that the client never makes"},
 	{`/(scroll|down-scroll|auth-wrong-documents-all|fav|auth-wrong-favorites)`, "calls that the client never makes"},
@@ -81,7 +82,8 @@ func TestReplay(t *testing.T) {
 				}
 				compared++
 				if len(diffs) > 0 {
-					t.Errorf("%s/%s: %s %s?%.150s\n\t%s", folder, r.Name, r.Method, r.Path, r.Query, strings.Join(diffs, "\n\t"))
+					t.Errorf("%s/%s: %s %s?%.150s\n\t%s", folder, r.Name, r.Method, r.Path, r.Query,
+						strings.Join(diffs, "\n\t"))
 				}
 			}
 		}
@@ -178,11 +180,14 @@ func corpus(t *testing.T, o Options, all, group []Recording) *Handler {
 			id = ids[d.URL]
 		}
 		o.More[id] = d.more()
-		docs = append(docs, document.Document{ID: id, URL: d.URL, Title: d.Title, Text: d.Content + strings.Repeat(d.Repeat.Text, d.Repeat.Times) + d.Tail,
-			MIMEType: d.MIMEType, FileType: d.FileType, Host: d.Host, Filename: d.Filename, Lang: strings.Join(d.Lang, ""), Modified: d.Modified,
+		docs = append(docs, document.Document{ID: id, URL: d.URL, Title: d.Title,
+			Text:     d.Content + strings.Repeat(d.Repeat.Text, d.Repeat.Times) + d.Tail,
+			MIMEType: d.MIMEType, FileType: d.FileType, Host: d.Host, Filename: d.Filename,
+			Lang: strings.Join(d.Lang, ""), Modified: d.Modified,
 			Size: d.Length})
 	}
-	o.Labels = []search.Label{{Name: "Finance", Value: "finance"}, {Name: "人事", Value: "hr"}, {Name: "Tech", Value: "tech"}}
+	o.Labels = []search.Label{{Name: "Finance", Value: "finance"}, {Name: "人事", Value: "hr"},
+		{Name: "Tech", Value: "tech"}}
 	o.HiddenLabels = []HiddenLabel{{Label: search.Label{Name: "Board", Value: "board"}, Role: "Rboard"},
 		{Label: search.Label{Name: "Finance (French locale)", Value: "finance_fr"}, Locale: "fr"}}
 	return NewHandler(docs, o)
@@ -293,7 +298,8 @@ func walk(v any, f func(string, map[string]any)) {
 // compare sends the recorded request to h and returns how the answer differs
 // from the recorded one.
 func compare(h *Handler, r Recording, known items) []string {
-	req := &http.Request{Method: r.Method, URL: &url.URL{Path: r.Path, RawQuery: r.Query}, Header: http.Header{}, Body: http.NoBody, RequestURI: r.Path + "?" + r.Query}
+	req := &http.Request{Method: r.Method, URL: &url.URL{Path: r.Path, RawQuery: r.Query}, Header: http.Header{},
+		Body: http.NoBody, RequestURI: r.Path + "?" + r.Query}
 	if u, err := url.PathUnescape(r.Path); err == nil {
 		req.URL.Path = u
 	}
@@ -316,7 +322,8 @@ func compare(h *Handler, r Recording, known items) []string {
 	if got, want := normal(w.Header().Get("Content-Type")), normal(r.AnswerHeaders["Content-Type"]); got != want {
 		report("content type %q, recorded %q", got, want)
 	}
-	got, want := parseAnswer(w.Header().Get("Content-Type"), w.Body.String()), parseAnswer(r.AnswerHeaders["Content-Type"], r.Answer)
+	got, want := parseAnswer(w.Header().Get("Content-Type"), w.Body.String()),
+		parseAnswer(r.AnswerHeaders["Content-Type"], r.Answer)
 	if r.Method != http.MethodHead && strings.Contains(r.AnswerHeaders["Content-Type"], "json") {
 		compareValues("answer", got, want, r, known, report)
 	}

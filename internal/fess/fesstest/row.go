@@ -28,7 +28,8 @@ func (h *Handler) row(d doc, f *found) wire.Row {
 		"_id": hex.EncodeToString(sum[:]), "doc_id": d.ID, "url": d.URL, "url_link": d.URL, "title": d.Title,
 		"content_title":       emphasise(abbreviate(d.Title, 50), terms),
 		"content_description": emphasise(digest, terms),
-		"site":                site, "site_path": site, "mimetype": d.MIMEType, "filetype": d.FileType, "filename": d.Filename,
+		"site":                site, "site_path": site, "mimetype": d.MIMEType, "filetype": d.FileType,
+		"filename": d.Filename,
 		// Strings, as for a document that was crawled. Documents with a host or
 		// with Loaded get numbers below.
 		"content_length": strconv.FormatInt(d.Size, 10), "boost": "1.0",
@@ -124,8 +125,8 @@ func (d doc) score(n node) float64 {
 
 // facetFields are the fields that Fess 15.4 counts by. The engine rejects title
 // and content.
-var facetFields = [...]string{"url", "host", "title", "content", "content_length", "last_modified", "timestamp", "mimetype",
-	"filename", "filetype", "label", "segment"}
+var facetFields = [...]string{"url", "host", "title", "content", "content_length", "last_modified", "timestamp",
+	"mimetype", "filename", "filetype", "label", "segment"}
 
 // count counts what was found as the request asks.
 func (f *found) count(values url.Values) error {

@@ -108,7 +108,8 @@ func (h *Handler) fail(w http.ResponseWriter, status int) {
 		key = "error_code"
 	}
 	if h.o.StackTraces {
-		key, value = "message", "Something failed. [ org.codelibs.fess.exception.FessSystemException: Something failed.\n\tat org.codelibs.fess ]"
+		key, value = "message",
+			"Something failed. [ org.codelibs.fess.exception.FessSystemException: Something failed.\n\tat org.codelibs.fess ]"
 	}
 	writeV1(w, status, map[string]string{key: value})
 }

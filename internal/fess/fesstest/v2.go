@@ -96,7 +96,8 @@ func (h *Handler) searchV2(w http.ResponseWriter, r *http.Request, caller roles)
 	}
 	found := h.find(values, caller)
 	if found == nil {
-		failV2(w, http.StatusBadRequest, `Failed query: {"from":0,"query":{"bool":{"must":[{"term":{"role":"Rguest"}}]}}}`)
+		failV2(w, http.StatusBadRequest,
+			`Failed query: {"from":0,"query":{"bool":{"must":[{"term":{"role":"Rguest"}}]}}}`)
 		return
 	}
 	found.ExecTime = fmt.Sprint(found.ExecTime)
@@ -120,10 +121,12 @@ func (h *Handler) suggestV2(w http.ResponseWriter, r *http.Request, caller roles
 		return
 	}
 	found, total := h.suggest(values, min(num, 100), values["fn"], caller)
-	list := wire.SuggestionsV2{Q: values.Get(wire.Query), PageSize: new(wire.Number(len(found))), RecordCount: wire.Number(total), QueryTime: 3,
+	list := wire.SuggestionsV2{Q: values.Get(wire.Query), PageSize: new(wire.Number(len(found))),
+		RecordCount: wire.Number(total), QueryTime: 3,
 		SuggestWords: wire.List[wire.Suggestion]{}}
 	for _, x := range found {
-		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(x.text)), Types: wire.Texts(x.labels)})
+		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(x.text)),
+			Types: wire.Texts(x.labels)})
 	}
 	writeV2(w, list)
 }
@@ -137,7 +140,8 @@ func (h *Handler) healthV2(w http.ResponseWriter) {
 		internalV2(w)
 	case "red":
 		engine.PingStatus = 1
-		data, err := wire.EncodeError(http.StatusServiceUnavailable, "search engine cluster is red", &wire.Details{Engine: engine})
+		data, err := wire.EncodeError(http.StatusServiceUnavailable, "search engine cluster is red",
+			&wire.Details{Engine: engine})
 		writeJSON(w, http.StatusServiceUnavailable, data, err)
 	default:
 		writeV2(w, wire.Health{Engine: engine})
@@ -157,7 +161,8 @@ func (h *Handler) cacheV2(w http.ResponseWriter, id string, caller roles) {
 	case d == nil:
 		failV2(w, http.StatusNotFound, "doc not found: "+id)
 	default:
-		writeV2(w, wire.Copy{DocID: new(wire.Text(id)), MIMEType: "text/html", Content: new(wire.Text(page)), URL: d.URL,
+		writeV2(w, wire.Copy{DocID: new(wire.Text(id)), MIMEType: "text/html", Content: new(wire.Text(page)),
+			URL:     d.URL,
 			Created: stamp(d.Modified), Charset: "UTF-8"})
 	}
 }

@@ -6,7 +6,8 @@ import "testing"
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"record_count":1,"data":[{"doc_id":"a"},{"doc_id":5},{"title":"x"}],"facet_field":[{"name":"a","result":[]}]}`,
-		`{"response":{"status":0,"labels":[{"label":"a","value":"b"}]}}`, `{"response":null}`, `{"data":null}`, `[]`, `{"data":[null]}`,
+		`{"response":{"status":0,"labels":[{"label":"a","value":"b"}]}}`, `{"response":null}`, `{"data":null}`, `[]`,
+		`{"data":[null]}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -19,7 +20,8 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		}
-		for _, v := range []any{&Page{}, &Labels{}, &PopularWords{}, &Suggestions{}, &SuggestionsV2{}, &Health{}, &Copy{}} {
+		for _, v := range []any{&Page{}, &Labels{}, &PopularWords{}, &Suggestions{}, &SuggestionsV2{}, &Health{},
+			&Copy{}} {
 			_, _ = Decode(body, v), DecodeV2(body, v)
 		}
 		ReadFault(body)

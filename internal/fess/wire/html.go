@@ -45,8 +45,8 @@ var marks = strings.NewReplacer("<strong>", "", "</strong>", "")
 
 // tag matches the tags that an excerpt may still contain.
 var tag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)</?(a|b|br|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|li|mark|ol|p|pre|small|span|strong|sub|sup|` +
-		`table|tbody|td|th|thead|tr|u|ul)(\s[^<>]*)?/?>`)
+	return regexp.MustCompile(`(?i)</?(a|b|br|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|li|mark|ol|p|pre|small|span|` +
+		`strong|sub|sup|table|tbody|td|th|thead|tr|u|ul)(\s[^<>]*)?/?>`)
 })
 
 // frame is what Fess writes before a stored copy (WEB-INF/view/cache.hbs, Fess 15.4

@@ -38,7 +38,8 @@ func main() {
 		MIMEType: "text/plain", FileType: "txt", Filename: "ledger.txt", Host: "docs.example.com",
 		Text: ledger, Modified: time.Unix(1750000000, 0), Size: int64(len(ledger)),
 	})
-	s := &http.Server{Handler: fesstest.NewHandler(docs, fesstest.Options{SendContent: true}), ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Handler: fesstest.NewHandler(docs, fesstest.Options{SendContent: true}),
+		ReadHeaderTimeout: 10 * time.Second}
 	fmt.Fprintln(os.Stderr, "fakefess:", s.Serve(l))
 	os.Exit(1)
 }
