@@ -148,6 +148,16 @@ func (s *suite) passages(t *testing.T) {
 			}
 			for _, p := range h.Passages {
 				got = append(got, strings.TrimRight(fmt.Sprintf("%s %d %d %s %s", h.Path, p.Offset, utf8.RuneCountInString(p.Text), p.Page, p.Heading), " "))
+				for _, m := range p.Matches {
+					// The stems of the words of these queries are beginnings of the words.
+					word := strings.ToLower(p.Text[m.Start:m.End])
+					if stem := word[:min(len(word), 3)]; !strings.Contains(strings.ToLower(c.query), stem) {
+						t.Errorf("%q: a passage of %s has a match %q", c.query, h.Path, word)
+					}
+				}
+				if !strings.Contains(c.query, "filename:") && len(h.Passages) == 1 && len(p.Matches) == 0 {
+					t.Errorf("%q: the only passage of %s has no match", c.query, h.Path)
+				}
 				if !strings.HasPrefix(d.Text[p.Offset:], p.Text) {
 					t.Errorf("%q: the text of %s at %d is not %q", c.query, h.Path, p.Offset, p.Text)
 				}
