@@ -21,30 +21,25 @@ type cancelHook struct {
 // that ctx or one of its parents belongs to, also after the request was
 // answered: for work that the request started and that continues. f is called
 // at most once, must not block, and is called immediately if the request has
-// already been cancelled. It is dropped when stop is called, when the session
-// ends, and when many more requests with hooks have been answered. AfterCancel
+// already been cancelled. It is dropped when the session ends, and when many more
+// requests with hooks have been answered. AfterCancel
 // has no effect outside a request, nor over HTTP with 2026-07-28, which has no
 // sessions.
-func AfterCancel(ctx context.Context, f func()) (stop func()) {
+func AfterCancel(ctx context.Context, f func()) {
 	k := callFrom(ctx)
 	if k == nil {
-		return func() {}
+		return
 	}
-	c, h := k.conn, &cancelHook{k.id, f}
+	c := k.conn
 	c.mu.Lock()
 	late := k.cancelled
 	if !late {
-		c.hooks = slices.DeleteFunc(c.hooks, func(o *cancelHook) bool { return o.id == k.id })
-		c.hooks = append(c.hooks[max(0, len(c.hooks)-maxAfterCancel+1):], h)
+		c.hooks = slices.DeleteFunc(c.hooks, func(o cancelHook) bool { return o.id == k.id })
+		c.hooks = append(c.hooks[max(0, len(c.hooks)-maxAfterCancel+1):], cancelHook{k.id, f})
 	}
 	c.mu.Unlock()
 	if late {
 		f()
-	}
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.hooks = slices.DeleteFunc(c.hooks, func(o *cancelHook) bool { return o == h })
 	}
 }
 
@@ -79,7 +74,7 @@ func (c *conn) cancel(id jsonrpc.ID) {
 		}
 		c.checkQuietLocked()
 	}
-	i := slices.IndexFunc(c.hooks, func(h *cancelHook) bool { return h.id == id })
+	i := slices.IndexFunc(c.hooks, func(h cancelHook) bool { return h.id == id })
 	var f func()
 	if i >= 0 {
 		f = c.hooks[i].f

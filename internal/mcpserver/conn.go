@@ -49,7 +49,7 @@ type conn struct {
 	calls    map[jsonrpc.ID]*call // unanswered calls
 	sending  int                  // answers that are no longer in calls and not yet sent
 	quiet    chan struct{}        // closed when no answer is outstanding; nil if nothing waits for it
-	hooks    []*cancelHook        // oldest first
+	hooks    []cancelHook         // oldest first
 }
 
 // A sink sends messages of the server. Its methods must be safe for concurrent
