@@ -22,9 +22,8 @@ type cancelHook struct {
 // answered: for work that the request started and that continues. f is called
 // at most once, must not block, and is called immediately if the request has
 // already been cancelled. It is dropped when the session ends, and when many more
-// requests with hooks have been answered. AfterCancel
-// has no effect outside a request, nor over HTTP with 2026-07-28, which has no
-// sessions.
+// requests with hooks have been answered. AfterCancel has no effect outside a
+// request, nor over HTTP with 2026-07-28, which has no sessions.
 func AfterCancel(ctx context.Context, f func()) {
 	k := callFrom(ctx)
 	if k == nil {

@@ -75,9 +75,10 @@ func clean(h search.Hit, digestRunes int) search.Hit {
 	return h
 }
 
-// cleanPage returns a page with clean hits.
+// cleanPage returns a page with clean hits and words.
 func cleanPage(p *search.Page) *search.Page {
 	out := *p
+	out.DidYouMean = words(p.DidYouMean)
 	out.Hits = make([]search.Hit, len(p.Hits))
 	for i, h := range p.Hits {
 		out.Hits[i] = clean(h, digestRunes)
@@ -85,8 +86,8 @@ func cleanPage(p *search.Page) *search.Page {
 	return &out
 }
 
-// newHit returns h, which is clean, as a JSON object with the given fields in their order; nil
-// means the default fields. For folders, it also contains the path and, if
+// newHit returns h, which is clean, as a JSON object with the given fields in their
+// order; nil means the default fields. For folders, it also contains the path and, if
 // there are several sources, the source. Unknown values are omitted.
 func (t *Tools) newHit(h *search.Hit, fields []string) *compact.Object {
 	names := fields

@@ -193,7 +193,7 @@ func (r *SearchResult) object() *compact.Object {
 		o.Add("relaxed", true)
 	}
 	if len(r.DidYouMean) > 0 {
-		o.Add("didYouMean", words(r.DidYouMean))
+		o.Add("didYouMean", r.DidYouMean)
 	}
 	if r.Staged {
 		o.Add("allWords", r.AllWords)
