@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,26 +30,32 @@ func (f *foundFolders) skip(format string, args ...any) {
 // links are not followed. The error is that of reading dir itself.
 func findFolders(dir string) (*foundFolders, error) {
 	found, folders := &foundFolders{}, 0
-	err := fs.WalkDir(os.DirFS(dir), ".", func(p string, d fs.DirEntry, err error) error {
-		name := filepath.FromSlash(p)
+	root, err := filepath.EvalSymlinks(dir) // the user named it
+	if err != nil {
+		return found, err
+	}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, p)
 		switch {
-		case p == ".":
+		case p == root && err == nil && !d.IsDir():
+			return &fs.PathError{Op: "open", Path: p, Err: errors.New("it is not a folder")}
+		case p == root:
 			return err
 		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		case err != nil:
 			found.skip("%s cannot be searched for datasets: %w", shown(name), plainError(err))
 		case d.Name() == manifestName: // also if it cannot be read
-			if in := path.Dir(p); in != "." {
+			if in := filepath.Dir(name); in != "." {
 				found.manifests = append(found.manifests, in)
 			}
 			return skipFolder(d)
 		case strings.HasPrefix(d.Name(), "."):
 			return skipFolder(d)
 		case d.Type()&fs.ModeSymlink != 0:
-			if stampOf(filepath.Join(dir, name)+string(filepath.Separator)+manifestName) != (stamp{}) {
+			if stampOf(p+string(filepath.Separator)+manifestName) != (stamp{}) {
 				found.links = append(found.links, name)
 			}
-		case d.IsDir() && strings.Count(p, "/") == maxNesting:
+		case d.IsDir() && len(elements(name)) > maxNesting:
 			found.skip("%s is below %d folders and is not searched for datasets: move it up", shown(name), maxNesting)
 			return fs.SkipDir
 		case d.IsDir():
@@ -64,14 +68,12 @@ func findFolders(dir string) (*foundFolders, error) {
 		return nil
 	})
 	// A folder comes before those in it, unlike its manifest.
-	slices.SortFunc(found.manifests, func(a, b string) int {
-		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
-	})
-	for i, p := range found.manifests {
-		found.manifests[i] = filepath.FromSlash(p)
-	}
+	slices.SortFunc(found.manifests, func(a, b string) int { return slices.Compare(elements(a), elements(b)) })
 	return found, err
 }
+
+// elements returns the names in a relative path.
+func elements(path string) []string { return strings.Split(path, string(filepath.Separator)) }
 
 // skipFolder makes a walk leave out a folder.
 func skipFolder(d fs.DirEntry) error {
