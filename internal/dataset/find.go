@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -83,12 +84,34 @@ func skipFolder(d fs.DirEntry) error {
 	return nil
 }
 
-// datasetFolders returns the paths of the folders with a manifest below dir. A
-// folder that does not exist has none.
-func datasetFolders(dir string) ([]string, error) {
+// findFolder returns the path of the folder of a dataset below dir: the first one
+// with a manifest that is valid and has the id, as for searches, or else the
+// first one whose manifest has the id, or else, with bad, one whose manifest has
+// no valid id and whose path or listed id is the given one. The error is an
+// [*UnknownDataset] if there is none. A folder that does not exist has none.
+func findFolder(dir, id string, bad bool) (string, error) {
 	found, err := findFolders(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the folder of the datasets: %w", err)
+		return "", fmt.Errorf("reading the folder of the datasets: %w", err)
 	}
-	return found.manifests, nil
+	var ids []string
+	var invalid, nameless string
+	for _, folder := range found.manifests {
+		m, f := readManifest(filepath.Join(dir, folder, manifestName))
+		e := entry{folder: folder, manifest: m}
+		path := filepath.Join(dir, folder)
+		switch {
+		case m.ID == id && !f.failed():
+			return path, nil
+		case m.ID == id:
+			invalid = cmp.Or(invalid, path)
+		case bad && m.ID == "" && (e.id() == id || folder == id):
+			nameless = cmp.Or(nameless, path)
+		}
+		ids = append(ids, e.id())
+	}
+	if path := cmp.Or(invalid, nameless); path != "" {
+		return path, nil
+	}
+	return "", unknown(id, ids)
 }
