@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -82,13 +83,16 @@ func (l *lister) property(label string, schema *value, required bool, depth int)
 	}
 	facts = append(facts, l.facts(s)...)
 	text := label + " (" + strings.Join(facts, "; ") + ")"
-	if d := cleanLine(s.keyword("description").str(), maxArgText); d != "" {
-		text += ": " + d
-	} else if t := cleanLine(s.keyword("title").str(), maxArgText); t != "" {
-		text += ": " + t
+	if about := s.about(); about != "" {
+		text += ": " + about
 	}
 	l.item(depth, text)
 	l.children(s, depth+1)
+}
+
+// about returns the description of a value, or else its title.
+func (s *shape) about() string {
+	return cmp.Or(cleanLine(s.keyword("description").str(), maxArgText), cleanLine(s.keyword("title").str(), maxArgText))
 }
 
 // alternatives writes the variants of a choice, if they consist of more than
@@ -102,10 +106,7 @@ func (l *lister) alternatives(s *shape, depth int) {
 			return
 		}
 		variant := l.shape(v)
-		text := cleanLine(variant.keyword("description").str(), maxArgText)
-		if text == "" {
-			text = cleanLine(variant.keyword("title").str(), maxArgText)
-		}
+		text := variant.about()
 		if names := requiredOnly(variant); text == "" && names != "" {
 			text = "with " + names
 		}
