@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/index/database"
 	"knowhow/internal/index/segments"
+	"knowhow/internal/index/vectors"
 )
 
 // Apply makes changes in one durable transaction: if it returns nil, the
@@ -240,9 +241,9 @@ func (w *writer) put(ctx context.Context, d *document.Document) error {
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	var vectors []keptVector
+	var kept vectors.Kept
 	if old != 0 {
-		if vectors, err = w.keepVectors(ctx, old, d); err != nil {
+		if kept, err = vectors.Keep(ctx, w.tx, old, d); err != nil {
 			return err
 		}
 		if err := w.erase(ctx, old, d.Label); err != nil {
@@ -283,13 +284,8 @@ func (w *writer) put(ctx context.Context, d *document.Document) error {
 			return err
 		}
 	}
-	for _, v := range vectors {
-		if n := int(v.row & (maxParts - 1)); n >= len(chunks) || chunks[n] != v.chunk {
-			continue
-		}
-		if _, err := w.tx.ExecContext(ctx, `INSERT INTO vectors(chunk, model, label, vector) VALUES(?, ?, ?, ?)`, v.row, v.model, d.Label, v.vector); err != nil {
-			return err
-		}
+	if err := kept.Restore(ctx, w.tx, d.Label, chunks); err != nil {
+		return err
 	}
 	return w.words.Add(ctx, wordsOf(d, id))
 }
@@ -344,10 +340,7 @@ func (w *writer) retag(ctx context.Context, t document.Tagging) error {
 	if _, err := w.tx.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, id); err != nil {
 		return err
 	}
-	// With new numbers, the vectors are new under the new label, and gone
-	// under the old one.
-	if _, err := w.tx.ExecContext(ctx, `INSERT OR REPLACE INTO vectors(chunk, model, label, vector)
-		SELECT chunk, model, ?, vector FROM vectors WHERE chunk BETWEEN ? AND ?`, t.Label, rowOf(id, 0), rowOf(id, maxParts-1)); err != nil {
+	if err := vectors.Relabel(ctx, w.tx, id, t.Label); err != nil {
 		return err
 	}
 	if err := w.words.Remove(ctx, id, label); err != nil {
