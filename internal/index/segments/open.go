@@ -30,12 +30,10 @@ type Segment struct {
 	mapped mmap.MMap // nil for a segment in memory
 	refs   int       // it is closed when nothing refers to it
 
-	unverified bool // its checksums were not compared yet
+	unverified bool // the background should compare its checksums
 
 	checking sync.Mutex
 	info     fs.FileInfo // of the mapped file, when its checksums were compared or it was opened
-	removed  bool        // the checksums were compared after the file was removed
-	damage   error       // what the last comparison found
 }
 
 // verify compares the checksums of the segment; see [segment.Segment.Verify].

@@ -13,18 +13,18 @@ import (
 	"knowhow/internal/segment"
 )
 
-// twins are the documents of a view whose texts other documents of the index have
+// duplicates are the documents of a view whose texts other documents of the index have
 // or once had. Documents without text are none.
-type twins struct {
+type duplicates struct {
 	docs  segment.Docs
 	group map[int64]int // by row; documents of a group have the same text
 	order map[int64]int // by row; that of the paths
 }
 
-// twins returns the documents with equal texts. They are read once for a view.
-func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) {
-	return segments.Remember(&e.view.Memo, "twins", func() (*twins, error) {
-		t := &twins{group: map[int64]int{}, order: map[int64]int{}}
+// duplicates returns the documents with equal texts. They are read once for a view.
+func (e *evaluator) duplicates(ctx context.Context, labels []string) (*duplicates, error) {
+	return segments.Remember(&e.view.Memo, "duplicates", func() (*duplicates, error) {
+		t := &duplicates{group: map[int64]int{}, order: map[int64]int{}}
 		where, args := conditions{labels: labels}.where()
 		where += ` AND d.text_size>0`
 		numbers := map[string]int{}
@@ -53,7 +53,7 @@ func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) 
 // with all words that count if there is one, and the first by path. It remembers
 // the others in m.also.
 func (e *evaluator) collapse(ctx context.Context, m *matched, labels []string) error {
-	t, err := e.twins(ctx, labels)
+	t, err := e.duplicates(ctx, labels)
 	if err != nil || len(t.group) == 0 {
 		return err
 	}
