@@ -39,7 +39,8 @@ func (e *evaluator) duplicates(ctx context.Context, labels []string) (*duplicate
 			t.group[id], t.order[id] = numbers[hash], len(rows)
 			rows = append(rows, id)
 			return err
-		}, `SELECT d.id, d.hash FROM twins t CROSS JOIN docs d ON d.hash=t.hash WHERE `+where+` ORDER BY d.path, d.label`, args...)
+		}, `SELECT d.id, d.hash FROM twins t CROSS JOIN docs d ON d.hash=t.hash WHERE `+where+`
+			ORDER BY d.path, d.label`, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +113,8 @@ func (e *evaluator) collapse(ctx context.Context, m *matched, labels []string) e
 const maxAlso = 20
 
 // addAlso adds the paths of the other documents with the text of each hit.
-func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []retrieval.Document, also map[int64][]int64) error {
+func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []retrieval.Document,
+	also map[int64][]int64) error {
 	for i, d := range list {
 		if len(also[d.Number]) == 0 {
 			continue
@@ -122,7 +124,8 @@ func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []retri
 			err := rows.Scan(&path, &sourcePath, &title)
 			hits[i].Also = append(hits[i].Also, document.ResultPath(path, sourcePath, title))
 			return err
-		}, `SELECT d.path, d.source_path, d.title FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value ORDER BY d.path, d.id LIMIT ?`, jsonList(also[d.Number]), maxAlso)
+		}, `SELECT d.path, d.source_path, d.title FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value
+			ORDER BY d.path, d.id LIMIT ?`, jsonList(also[d.Number]), maxAlso)
 		if err != nil {
 			return err
 		}

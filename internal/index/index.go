@@ -124,10 +124,13 @@ func open(ctx context.Context, o Options, s setup) (*Index, error) {
 	x.queue = queue.New(x.db)
 	x.segments = segments.New(segments.Options{
 		DB: x.db, Documents: storedDocuments{}, Leases: x, Log: x.log,
-		Progress:     func(ctx context.Context, done, total int) { _ = x.SetProgress(ctx, Progress{Done: done, Total: total}) },
+		Progress: func(ctx context.Context, done, total int) {
+			_ = x.SetProgress(ctx, Progress{Done: done, Total: total})
+		},
 		VerifiedSize: s.segments.VerifiedSize, BuildLimit: s.segments.BuildLimit,
 	})
-	x.vectors = vectors.New(vectors.Options{DB: x.db, Embedder: o.Embedder, Log: x.log, Text: window, Generation: segments.Generation})
+	x.vectors = vectors.New(vectors.Options{DB: x.db, Embedder: o.Embedder, Log: x.log, Text: window,
+		Generation: segments.Generation})
 	x.expensive = make(chan struct{}, x.db.Readers()-1) // one connection is left for other searches
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop

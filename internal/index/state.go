@@ -21,7 +21,8 @@ import (
 // the names of the leases that the owner now has. At most one owner among all
 // processes has a lease at a time. A lease that is not renewed expires after
 // its ttl.
-func (x *Index) Lease(ctx context.Context, owner string, ttl time.Duration, names ...string) (held []string, err error) {
+func (x *Index) Lease(ctx context.Context, owner string, ttl time.Duration, names ...string) (held []string,
+	err error) {
 	if owner == "" || ttl <= 0 || slices.Contains(names, "") {
 		return nil, fmt.Errorf("a lease needs a name, an owner and a time: %w", errkind.Invalid)
 	}
@@ -154,7 +155,8 @@ func (x *Index) setProgress(ctx context.Context, progress []Progress) error {
 					now = 0
 				}
 				query = `INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`
-				args = append(args, fmt.Sprintf("%d %d %d %d %s %s", p.Done, p.Total, now, p.Unchanged, p.Stopped, p.Message))
+				args = append(args, fmt.Sprintf("%d %d %d %d %s %s", p.Done, p.Total, now, p.Unchanged, p.Stopped,
+					p.Message))
 			}
 			if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 				return err
@@ -277,12 +279,13 @@ func (x *Index) Health(ctx context.Context) (search.Health, error) {
 
 // Stats is how much an index holds.
 type Stats struct {
-	Documents  int
-	Chunks     int
-	Vectors    int           // chunks with a vector of the model that was used last
-	VectorTime time.Duration // estimated time until all chunks have one; 0 if it is not known, or nothing is being computed
-	TextBytes  int64         // of all texts
-	FileBytes  int64         // of the index file with its write-ahead log, and of the segments in files
+	Documents int
+	Chunks    int
+	Vectors   int // chunks with a vector of the model that was used last
+	// estimated time until all chunks have one; 0 if it is not known, or nothing is being computed
+	VectorTime time.Duration
+	TextBytes  int64 // of all texts
+	FileBytes  int64 // of the index file with its write-ahead log, and of the segments in files
 	Segments   int
 	ByLabel    map[string]LabelStats
 }

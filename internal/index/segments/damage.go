@@ -73,7 +73,8 @@ func (s *Store) leaveOut(d *damaged) {
 		if d.row.file != "" {
 			where = s.path(d.row.file)
 		}
-		s.o.Log.Error("a search segment is damaged: its documents are indexed again from the stored texts, and nothing is lost",
+		s.o.Log.Error("a search segment is damaged: its documents are indexed again "+
+			"from the stored texts, and nothing is lost",
 			"file", where, "segment", d.row.id, "label", d.row.label, "error", d.err)
 	}
 	signal(s.rebuildSoon)

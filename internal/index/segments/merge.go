@@ -34,8 +34,10 @@ func tierOf(size int64) int {
 
 // Rules of merging.
 const (
-	tierLength = 10      // segments of one tier that are merged
-	restFactor = 10      // while nothing changes, a segment of a label is more than so many times as large as all smaller ones together
+	tierLength = 10 // segments of one tier that are merged
+	// while nothing changes, a segment of a label is more than so many times as large as all smaller
+	// ones together
+	restFactor = 10
 	inlineSize = 1 << 20 // bytes that are merged inside the transaction of a change
 )
 
@@ -101,7 +103,8 @@ func (s *Store) mergeAll(ctx context.Context, due func([]row) []row, again bool)
 		case errors.Is(err, errElsewhere) || errors.Is(err, errGone):
 			return false
 		case err != nil:
-			s.o.Log.Log(ctx, levelOf(slog.LevelWarn, again), "segments were not merged; this is tried again until it succeeds", "error", err)
+			s.o.Log.Log(ctx, levelOf(slog.LevelWarn, again),
+				"segments were not merged; this is tried again until it succeeds", "error", err)
 			return false
 		case !more:
 			return true
@@ -260,7 +263,9 @@ func (s *Store) replaceMerged(ctx context.Context, tx *sql.Tx, v *View, r row, b
 		}
 		if len(gone) > 0 {
 			set := segment.NewBits(r.docs)
-			if err := s.use(ctx, tx, r, func(g *Segment, _ segment.Bits) error { return places(g, gone, set) }); err != nil {
+			if err := s.use(ctx, tx, r, func(g *Segment, _ segment.Bits) error {
+				return places(g, gone, set)
+			}); err != nil {
 				// Not a *damaged: the number of the row may be used again.
 				return fmt.Errorf("reading a segment that was just written: %v", err)
 			}

@@ -14,9 +14,11 @@ import (
 // A View is what a search under some labels sees of one generation of the index.
 type View struct {
 	*segment.Collection
-	Segments   []*Segment // in the order of the collection
-	Incomplete bool       // a segment is left out because it is damaged or of another version, or its documents are not indexed again yet
-	Memo                  // of what was derived from the view
+	Segments []*Segment // in the order of the collection
+	// a segment is left out because it is damaged or of another version, or its documents are not
+	// indexed again yet
+	Incomplete bool
+	Memo       // of what was derived from the view
 
 	s       *Store
 	deleted []segment.Bits // by segment; nil if no document is deleted
@@ -93,7 +95,9 @@ func (s *Store) makeView(ctx context.Context, q database.Querier, labels []strin
 	if err != nil {
 		return nil, err
 	}
-	readable := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.format != segment.Version || s.isLeftOut(r.id) })
+	readable := slices.DeleteFunc(slices.Clone(rows), func(r row) bool {
+		return r.format != segment.Version || s.isLeftOut(r.id)
+	})
 	v, err := s.viewOf(ctx, q, readable)
 	if err != nil {
 		return nil, err

@@ -101,7 +101,8 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 
 // chunksWithout returns up to n chunks with a greater number than after that have
 // no vector of a model: of each document the first one, or also the rest.
-func (s *Store) chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labels []string, rest bool, after int64, n int) ([]unembedded, error) {
+func (s *Store) chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labels []string, rest bool, after int64,
+	n int) ([]unembedded, error) {
 	where, args := "1", []any{after >> database.PartBits, after, model}
 	if labels != nil {
 		list, _ := json.Marshal(labels) // strings always marshal
@@ -118,7 +119,8 @@ func (s *Store) chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labe
 		err := rows.Scan(&c.id, &c.off, &c.len, &c.heading, &c.title, &c.hash)
 		chunks = append(chunks, c)
 		return err
-	}, fmt.Sprintf(`SELECT c.id, c.off, c.len, c.heading, d.title, d.hash FROM docs d CROSS JOIN chunks c ON c.id BETWEEN d.id<<%d AND (d.id<<%[1]d)+%d
+	}, fmt.Sprintf(`SELECT c.id, c.off, c.len, c.heading, d.title, d.hash FROM docs d
+		CROSS JOIN chunks c ON c.id BETWEEN d.id<<%d AND (d.id<<%[1]d)+%d
 		WHERE d.id>=?1 AND c.id>?2 AND %s AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.chunk=c.id AND v.model=?3)
 		ORDER BY d.id, c.id LIMIT %d`, database.PartBits, last, where, n), args...)
 	if err != nil {
@@ -132,7 +134,8 @@ func (s *Store) chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labe
 		}
 		// A heading path begins with the title in many documents.
 		title := document.Truncate(c.title, titleSize)
-		c.text = strings.ToValidUTF8(strings.Join(slices.DeleteFunc([]string{title, c.heading, text}, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n"), " ")
+		c.text = strings.ToValidUTF8(strings.Join(slices.DeleteFunc([]string{title, c.heading, text},
+			func(s string) bool { return strings.TrimSpace(s) == "" }), "\n"), " ")
 	}
 	return chunks, nil
 }
@@ -167,7 +170,8 @@ func (s *Store) embedChunks(ctx context.Context, e embed.Embedder, name string, 
 		}
 		defer put.Close()
 		for i, c := range chunks { // a chunk of a document that has changed meanwhile is left for the next pass
-			if _, err := put.ExecContext(ctx, model, blobs[i], c.id, c.off, c.len, c.heading, c.title, c.hash); err != nil {
+			if _, err := put.ExecContext(ctx, model, blobs[i], c.id, c.off, c.len, c.heading, c.title,
+				c.hash); err != nil {
 				return err
 			}
 		}
@@ -193,7 +197,8 @@ func Keep(ctx context.Context, tx database.Querier, number int64, d *document.Do
 		err := rows.Scan(&k.row, &k.model, &k.vector, &k.chunk.Offset, &k.chunk.Length, &k.chunk.Heading)
 		all = append(all, k)
 		return err
-	}, `SELECT v.chunk, v.model, v.vector, c.off, c.len, c.heading FROM docs d CROSS JOIN vectors v CROSS JOIN chunks c ON c.id=v.chunk
+	}, `SELECT v.chunk, v.model, v.vector, c.off, c.len, c.heading FROM docs d CROSS JOIN vectors v
+		CROSS JOIN chunks c ON c.id=v.chunk
 		WHERE d.id=? AND d.hash=? AND d.title=? AND v.chunk BETWEEN ? AND ? AND d.hash<>''`,
 		number, d.Hash, d.Title, database.PartRow(number, 0), database.PartRow(number, database.MaxParts-1))
 	return all, err
@@ -205,7 +210,8 @@ func (all Kept) Restore(ctx context.Context, tx database.Changer, label string, 
 		if n := int(k.row & (database.MaxParts - 1)); n >= len(chunks) || chunks[n] != k.chunk {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO vectors(chunk, model, label, vector) VALUES(?, ?, ?, ?)`, k.row, k.model, label, k.vector); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO vectors(chunk, model, label, vector) VALUES(?, ?, ?, ?)`, k.row,
+			k.model, label, k.vector); err != nil {
 			return err
 		}
 	}
@@ -223,7 +229,8 @@ func Relabel(ctx context.Context, tx database.Changer, number int64, label strin
 
 // useModel returns the number of a model, and records that it is used.
 func useModel(ctx context.Context, tx *sql.Tx, name string) (id int64, err error) {
-	err = tx.QueryRowContext(ctx, `INSERT INTO models(name, used) VALUES(?, ?) ON CONFLICT(name) DO UPDATE SET used=excluded.used RETURNING id`,
+	err = tx.QueryRowContext(ctx,
+		`INSERT INTO models(name, used) VALUES(?, ?) ON CONFLICT(name) DO UPDATE SET used=excluded.used RETURNING id`,
 		name, time.Now().UnixMilli()).Scan(&id)
 	return id, err
 }
@@ -238,7 +245,8 @@ func (s *Store) dropModels(ctx context.Context, name string, labels []string) er
 				return err
 			}
 			where, args := within(labels)
-			r, err := tx.ExecContext(ctx, `DELETE FROM vectors WHERE id IN (SELECT d.id FROM vectors d JOIN models m ON m.id=d.model WHERE `+where+` AND m.used<? LIMIT ?)`,
+			r, err := tx.ExecContext(ctx, `DELETE FROM vectors WHERE id IN (SELECT d.id
+				FROM vectors d JOIN models m ON m.id=d.model WHERE `+where+` AND m.used<? LIMIT ?)`,
 				append(args, time.Now().Add(-modelLifetime).UnixMilli(), batch)...)
 			if err == nil {
 				n, err = r.RowsAffected()
@@ -267,7 +275,8 @@ func within(labels []string) (where string, args []any) {
 func (s *Store) Embedded(ctx context.Context, e embed.Embedder, labels []string) (done, total int, err error) {
 	err = s.o.DB.Read(ctx, "counting vectors", func(tx *sql.Tx) error {
 		where, args := within(labels)
-		if err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT count(*) FROM docs d CROSS JOIN chunks c ON c.id BETWEEN d.id<<%d AND (d.id<<%[1]d)+%d WHERE `,
+		if err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT count(*) FROM docs d
+			CROSS JOIN chunks c ON c.id BETWEEN d.id<<%d AND (d.id<<%[1]d)+%d WHERE `,
 			database.PartBits, database.MaxParts-1)+where,
 			args...).Scan(&total); err != nil {
 			return err
@@ -276,7 +285,8 @@ func (s *Store) Embedded(ctx context.Context, e embed.Embedder, labels []string)
 		if err != nil {
 			return err
 		}
-		return tx.QueryRowContext(ctx, `SELECT count(*) FROM vectors d WHERE `+where+` AND d.model=?`, append(args, model)...).Scan(&done)
+		return tx.QueryRowContext(ctx, `SELECT count(*) FROM vectors d WHERE `+where+` AND d.model=?`,
+			append(args, model)...).Scan(&done)
 	})
 	return done, total, err
 }
@@ -293,7 +303,8 @@ func (s *Store) SetTimeLeft(ctx context.Context, left time.Duration) error {
 			return err
 		}
 		now := time.Now()
-		_, err := tx.ExecContext(ctx, `INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`,
+		_, err := tx.ExecContext(ctx,
+			`INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`,
 			keyTime, fmt.Sprint(now.Add(left).UnixMilli(), " ", now.UnixMilli()))
 		return err
 	})

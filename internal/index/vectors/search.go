@@ -94,7 +94,8 @@ func (v *View) Nearest(ctx context.Context, query []float32, n int, allow func(d
 	return v.live(ctx, func() ([]Hit, error) {
 		var hits []Hit
 		for i, p := range v.each(len(query)) {
-			found, err := p.Search(ctx, query, n, vector.Options{Threads: 1, Allow: func(row int) bool { return v.admits(i, p, row, allow) }})
+			found, err := p.Search(ctx, query, n, vector.Options{Threads: 1,
+				Allow: func(row int) bool { return v.admits(i, p, row, allow) }})
 			if err != nil {
 				return nil, err
 			}

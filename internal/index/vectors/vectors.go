@@ -210,7 +210,8 @@ func (s *set) load(ctx context.Context, q database.Querier, model int64) (more b
 			}
 		}
 		return s.tail.add(id, chunk, v)
-	}, `SELECT id, chunk, vector FROM vectors WHERE label=? AND model=? AND id>? ORDER BY id LIMIT ?`, s.label, model, s.last, loadBatch)
+	}, `SELECT id, chunk, vector FROM vectors WHERE label=? AND model=? AND id>?
+		ORDER BY id LIMIT ?`, s.label, model, s.last, loadBatch)
 	return n == loadBatch, err
 }
 
@@ -300,7 +301,9 @@ func (p *part) len() int {
 
 // from returns where the rows of a chunk, or of those after it, begin in order.
 func (p *part) from(chunk int64) int {
-	i, _ := slices.BinarySearchFunc(p.order, chunk, func(row int32, chunk int64) int { return cmp.Compare(p.chunks[row], chunk) })
+	i, _ := slices.BinarySearchFunc(p.order, chunk, func(row int32, chunk int64) int {
+		return cmp.Compare(p.chunks[row], chunk)
+	})
 	return i
 }
 

@@ -32,9 +32,10 @@ type kit struct {
 
 func open(t *testing.T) *kit {
 	log := slog.New(slog.DiscardHandler)
-	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(t.TempDir(), "test.db"), Log: log, Schema: database.Schema{
-		Application: 1, First: 1, Create: `CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL); CREATE TABLE chunks(id INTEGER PRIMARY KEY);` + Tables +
-			`INSERT INTO models(id, name) VALUES(1, 'model ` + version + `');`}})
+	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(t.TempDir(), "test.db"), Log: log,
+		Schema: database.Schema{
+			Application: 1, First: 1, Create: `CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL); CREATE TABLE chunks(id INTEGER PRIMARY KEY);` + Tables +
+				`INSERT INTO models(id, name) VALUES(1, 'model ` + version + `');`}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,8 @@ func open(t *testing.T) *kit {
 			t.Error(err)
 		}
 	})
-	return &kit{t, New(Options{DB: db, Embedder: model{}, Log: log}), map[int64][]float32{}, rand.New(rand.NewPCG(1, 2))}
+	return &kit{t, New(Options{DB: db, Embedder: model{}, Log: log}), map[int64][]float32{},
+		rand.New(rand.NewPCG(1, 2))}
 }
 
 // put stores documents, each with new vectors of some chunks.
@@ -61,7 +63,8 @@ func (k *kit) put(chunks int, docs ...int64) {
 				if _, err := tx.Exec(`INSERT INTO chunks(id) VALUES(?)`, row); err != nil {
 					return err
 				}
-				if _, err := tx.Exec(`INSERT INTO vectors(chunk, model, label, vector) VALUES(?, 1, 'a', ?)`, row, blob); err != nil {
+				if _, err := tx.Exec(`INSERT INTO vectors(chunk, model, label, vector) VALUES(?, 1, 'a', ?)`, row,
+					blob); err != nil {
 					return err
 				}
 				k.stored[row] = decode(nil, blob)
@@ -78,7 +81,8 @@ func (k *kit) remove(docs ...int64) {
 			for n := range int64(100) {
 				delete(k.stored, database.PartRow(doc, 0)+n)
 			}
-			if _, err := tx.Exec(`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, database.PartRow(doc, 0), database.PartRow(doc+1, 0)-1); err != nil {
+			if _, err := tx.Exec(`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, database.PartRow(doc, 0),
+				database.PartRow(doc+1, 0)-1); err != nil {
 				return err
 			}
 		}
@@ -154,7 +158,8 @@ func (k *kit) check(when string) {
 			}
 			for _, h := range hits {
 				if want := scores[database.PartRow(doc, h.Chunk)]; math.Abs(h.Score-want) > 0.02 {
-					k.t.Errorf("%s: chunk %d of document %d has the score %.4f, want %.4f", when, h.Chunk, doc, h.Score, want)
+					k.t.Errorf("%s: chunk %d of document %d has the score %.4f, want %.4f", when, h.Chunk, doc,
+						h.Score, want)
 				}
 			}
 		}
@@ -226,7 +231,8 @@ func TestBlockAndTail(t *testing.T) {
 	}
 	k.check("at the end")
 	if s := k.set("a"); len(s.stale) != 0 || s.block.len() != len(k.stored) {
-		t.Errorf("%d documents are stale, and the block has %d of %d vectors", len(s.stale), s.block.len(), len(k.stored))
+		t.Errorf("%d documents are stale, and the block has %d of %d vectors", len(s.stale), s.block.len(),
+			len(k.stored))
 	}
 }
 
