@@ -280,11 +280,17 @@ func (t *translator) and(nodes []query.Node) (part, error) {
 			out.leaves = append(out.leaves, p.leaves...)
 		}
 	}
-	if len(must) == 1 && not == nil {
+	switch {
+	case not == nil && len(must) == 1:
 		out.query = must[0]
-		return out, nil
+	case not == nil:
+		out.query = object{"bool": object{"must": must}}
+	default:
+		out.query = object{"bool": object{"must": append(must, object{"match_all": object{"boost": 0}}), "must_not": not}}
 	}
-	out.query = object{"bool": object{"must": append(must, object{"match_all": object{"boost": 0}}), "must_not": slices.Concat(not, []object{})}}
+	if out.void {
+		out.query = none()
+	}
 	return out, nil
 }
 

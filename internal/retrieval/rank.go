@@ -8,9 +8,9 @@ import (
 	"knowhow/internal/relevance"
 )
 
-// languageBonus is the part of its score that a document in the language of the
+// LanguageBonus is the part of its score that a document in the language of the
 // question gets.
-const languageBonus = 0.25
+const LanguageBonus = 0.25
 
 // rank returns the documents of candidates by relevance, with their final scores.
 // Documents that are not ranked keep their order at the end.
@@ -56,7 +56,7 @@ func prefer(p *Plan, best []Document) {
 		}
 		for i := range best {
 			if best[i].Same && same < len(best) {
-				best[i].Score *= 1 + languageBonus
+				best[i].Score *= 1 + LanguageBonus
 			}
 		}
 	}
