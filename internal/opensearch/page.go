@@ -63,7 +63,9 @@ func readRows(hits []rawHit, out map[int64]*pageRow) error {
 		if err != nil {
 			return err
 		}
-		out[p.Number] = p
+		if p.ID != "" { // or its fields are so long that they have to be read one by one
+			out[p.Number] = p
+		}
 	}
 	return nil
 }
@@ -81,10 +83,11 @@ func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[i
 	if len(wanted) == 0 {
 		return nil
 	}
-	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []object{{"path": "asc"}, {"number": "asc"}},
+	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []string{"_doc"},
 		"query": all(append(slices.Clone(m.filter), m.query, oneOf("twin", wanted))...)}, "number", "path", "source_path", "title", "twin")
 	return []asked{{inDocuments, body, func(r *result) error {
 		rows, err := r.rows()
+		slices.SortFunc(rows, func(a, b row) int { return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Number, b.Number)) })
 		for _, n := range documents {
 			for _, o := range rows {
 				if o.Twin == twins[n] && o.Number != n && o.Path != "" && len(out[n]) < maxAlso {

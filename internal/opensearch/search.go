@@ -158,7 +158,7 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 	}
 	fields := candidateFields
 	if texts > 0 {
-		fields = append([]string{"title_key", "print"}, rowFields...)
+		fields = []string{"hit"}
 	}
 	body := only(object{"size": n, "track_total_hits": false, "query": object{"bool": parts}}, fields...)
 	if !byScore {
@@ -361,7 +361,7 @@ func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts
 	seen, complete := map[string]bool{}, 0
 	for _, d := range all {
 		f.twins[d.Number] = d.twin
-		if r.Distinct && seen[d.twin] {
+		if r.Distinct && d.twin != "" && seen[d.twin] {
 			continue
 		}
 		seen[d.twin] = true
@@ -432,7 +432,7 @@ func (m *matching) count(r *retrieval.Request) []asked {
 		return nil
 	}
 	filter := filters(m.labels, nil, nil)
-	list := []asked{total(filter, &m.total.n)}
+	list := []asked{total(filter, &m.total)}
 	for _, c := range m.counted[:min(len(m.counted), countedWords)] {
 		list = append(list, total(append(slices.Clone(filter), c.query), &c.n))
 	}
