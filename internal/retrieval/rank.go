@@ -51,7 +51,7 @@ func prefer(p *Plan, best []Document) {
 		}
 		for i := range best {
 			if best[i].Same && same < len(best) {
-				best[i].Score *= 1 + languageBonus
+				best[i].Score *= 1 + LanguageBonus
 			}
 		}
 	}
