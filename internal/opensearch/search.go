@@ -14,7 +14,6 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
-	"knowhow/internal/relevance"
 	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
 )
@@ -169,7 +168,7 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 		best := object{"query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}}, "boost_mode": "multiply"}
 		var functions []object
 		if m.complete != nil {
-			functions = append(functions, object{"filter": m.complete, "weight": 1 + relevance.CompleteBonus})
+			functions = append(functions, object{"filter": m.complete, "weight": 1 + retrieval.CompleteBonus})
 		}
 		if r.Plan.Language != "" {
 			functions = append(functions, object{"filter": oneOf("lang", []string{r.Plan.Language, ""}), "weight": 1 + retrieval.LanguageBonus})
@@ -254,7 +253,7 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 		}
 		if score > rankedByWord && m.byScore(r) {
 			if c.Complete { // retrieval adds the bonuses
-				score /= 1 + relevance.CompleteBonus
+				score /= 1 + retrieval.CompleteBonus
 			}
 			if c.Same {
 				score /= 1 + retrieval.LanguageBonus

@@ -38,7 +38,7 @@ func prefer(p *Plan, best []Document) {
 	if p.Some {
 		for i := range best {
 			if best[i].Complete {
-				best[i].Score *= 1 + completeBonus
+				best[i].Score *= 1 + CompleteBonus
 			}
 		}
 	}
