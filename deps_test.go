@@ -48,10 +48,11 @@ var deps = map[string]string{
 	"indexing":   "document index ingest embed search terminal sanitize",
 
 	// The embedded store. Its parts know nothing of each other.
-	"index":          "document search analysis query segment embed vector fusion passage relevance retrieval index/database index/queue index/segments",
+	"index":          "document search analysis query segment embed fusion passage relevance retrieval index/database index/queue index/segments index/vectors",
 	"index/database": "",
 	"index/queue":    "index/database",
 	"index/segments": "analysis document index/database segment",
+	"index/vectors":  "document embed index/database vector",
 
 	"storecopy": "document",
 
@@ -138,7 +139,7 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index/database",
 	"github.com/klauspost/compress":          "index",
-	"database/sql":                           "index index/database index/queue index/segments",
+	"database/sql":                           "index index/database index/queue index/segments index/vectors",
 	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags

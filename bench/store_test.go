@@ -337,7 +337,7 @@ func (c plainCluster) add(b *testing.B, docs []document.Document) {
 
 func (c plainCluster) search(b *testing.B, text querytext.Text) {
 	b.Helper()
-	body, err := json.Marshal(map[string]any{"size": 8, "_source": []string{"title"}, "query": map[string]any{"match": map[string]any{"text": text}}})
+	body, err := json.Marshal(map[string]any{"size": 8, "_source": []string{"title"}, "query": map[string]any{"match": map[string]any{"text": text.String()}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func (o *CreateOptions) complete() error {
 
 // target returns the folder of the dataset, and whether it exists.
 func (o *CreateOptions) target() (folder string, exists bool, err error) {
-	found, err := findFolder(o.Dir, o.ID)
+	found, err := findFolder(o.Dir, o.ID, false)
 	switch {
 	case err == nil && !o.Replace:
 		return "", false, fmt.Errorf("dataset %s exists in %s: %w", o.ID, found, errkind.Conflict)
@@ -540,30 +540,4 @@ func writeFile(name string, write func(w *bufio.Writer) error) error {
 		return fmt.Errorf("writing the dataset: %w", err)
 	}
 	return nil
-}
-
-// findFolder returns the path of the folder of a dataset: the first one with a
-// manifest that is valid and has the id, as for searches, or else the first one
-// whose manifest has the id. The error is of kind NotFound if there is none.
-func findFolder(dir, id string) (string, error) {
-	folders, err := datasetFolders(dir)
-	if err != nil {
-		return "", err
-	}
-	found := ""
-	for _, folder := range folders {
-		m, f := readManifest(filepath.Join(dir, folder, manifestName))
-		if m.ID != id {
-			continue
-		}
-		folder = filepath.Join(dir, folder)
-		if !f.failed() {
-			return folder, nil
-		}
-		found = cmp.Or(found, folder)
-	}
-	if found != "" {
-		return found, nil
-	}
-	return "", fmt.Errorf("there is no dataset %s: %w", id, errkind.NotFound)
 }

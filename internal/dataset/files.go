@@ -92,10 +92,7 @@ func Delete(dir, id string) (kept []string, err error) {
 		return nil, err
 	}
 	removeLeftovers(dir)
-	folder, err := findFolder(dir, id)
-	if errors.Is(err, errkind.NotFound) {
-		folder, err = badFolder(dir, id)
-	}
+	folder, err := findFolder(dir, id, true)
 	if err != nil {
 		return nil, err
 	}
@@ -111,25 +108,6 @@ func Delete(dir, id string) (kept []string, err error) {
 	}
 	removeEmpty(folder)
 	return kept, nil
-}
-
-// badFolder returns the folder with that path below dir if its manifest has no
-// valid id.
-func badFolder(dir, name string) (string, error) {
-	folders, err := datasetFolders(dir)
-	if err != nil {
-		return "", err
-	}
-	var ids []string
-	for _, folder := range folders {
-		m, _ := readManifest(filepath.Join(dir, folder, manifestName))
-		e := &entry{folder: folder, manifest: m}
-		if m.ID == "" && (e.id() == name || folder == name) {
-			return filepath.Join(dir, folder), nil
-		}
-		ids = append(ids, e.id())
-	}
-	return "", unknown(name, ids)
 }
 
 // ownFiles returns the names of the files that make up the dataset of a folder,

@@ -1,11 +1,10 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,26 +31,32 @@ func (f *foundFolders) skip(format string, args ...any) {
 // links are not followed. The error is that of reading dir itself.
 func findFolders(dir string) (*foundFolders, error) {
 	found, folders := &foundFolders{}, 0
-	err := fs.WalkDir(os.DirFS(dir), ".", func(p string, d fs.DirEntry, err error) error {
-		name := filepath.FromSlash(p)
+	root, err := filepath.EvalSymlinks(dir) // the user named it
+	if err != nil {
+		return found, err
+	}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, p)
 		switch {
-		case p == ".":
+		case p == root && err == nil && !d.IsDir():
+			return &fs.PathError{Op: "open", Path: p, Err: errors.New("it is not a folder")}
+		case p == root:
 			return err
 		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		case err != nil:
 			found.skip("%s cannot be searched for datasets: %w", shown(name), plainError(err))
 		case d.Name() == manifestName: // also if it cannot be read
-			if in := path.Dir(p); in != "." {
+			if in := filepath.Dir(name); in != "." {
 				found.manifests = append(found.manifests, in)
 			}
 			return skipFolder(d)
 		case strings.HasPrefix(d.Name(), "."):
 			return skipFolder(d)
 		case d.Type()&fs.ModeSymlink != 0:
-			if stampOf(filepath.Join(dir, name)+string(filepath.Separator)+manifestName) != (stamp{}) {
+			if stampOf(p+string(filepath.Separator)+manifestName) != (stamp{}) {
 				found.links = append(found.links, name)
 			}
-		case d.IsDir() && strings.Count(p, "/") == maxNesting:
+		case d.IsDir() && len(elements(name)) > maxNesting:
 			found.skip("%s is below %d folders and is not searched for datasets: move it up", shown(name), maxNesting)
 			return fs.SkipDir
 		case d.IsDir():
@@ -64,14 +69,12 @@ func findFolders(dir string) (*foundFolders, error) {
 		return nil
 	})
 	// A folder comes before those in it, unlike its manifest.
-	slices.SortFunc(found.manifests, func(a, b string) int {
-		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
-	})
-	for i, p := range found.manifests {
-		found.manifests[i] = filepath.FromSlash(p)
-	}
+	slices.SortFunc(found.manifests, func(a, b string) int { return slices.Compare(elements(a), elements(b)) })
 	return found, err
 }
+
+// elements returns the names in a relative path.
+func elements(path string) []string { return strings.Split(path, string(filepath.Separator)) }
 
 // skipFolder makes a walk leave out a folder.
 func skipFolder(d fs.DirEntry) error {
@@ -81,12 +84,34 @@ func skipFolder(d fs.DirEntry) error {
 	return nil
 }
 
-// datasetFolders returns the paths of the folders with a manifest below dir. A
-// folder that does not exist has none.
-func datasetFolders(dir string) ([]string, error) {
+// findFolder returns the path of the folder of a dataset below dir: the first one
+// with a manifest that is valid and has the id, as for searches, or else the
+// first one whose manifest has the id, or else, with bad, one whose manifest has
+// no valid id and whose path or listed id is the given one. The error is an
+// [*UnknownDataset] if there is none. A folder that does not exist has none.
+func findFolder(dir, id string, bad bool) (string, error) {
 	found, err := findFolders(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the folder of the datasets: %w", err)
+		return "", fmt.Errorf("reading the folder of the datasets: %w", err)
 	}
-	return found.manifests, nil
+	var ids []string
+	var invalid, nameless string
+	for _, folder := range found.manifests {
+		m, f := readManifest(filepath.Join(dir, folder, manifestName))
+		e := entry{folder: folder, manifest: m}
+		path := filepath.Join(dir, folder)
+		switch {
+		case m.ID == id && !f.failed():
+			return path, nil
+		case m.ID == id:
+			invalid = cmp.Or(invalid, path)
+		case bad && m.ID == "" && (e.id() == id || folder == id):
+			nameless = cmp.Or(nameless, path)
+		}
+		ids = append(ids, e.id())
+	}
+	if path := cmp.Or(invalid, nameless); path != "" {
+		return path, nil
+	}
+	return "", unknown(id, ids)
 }

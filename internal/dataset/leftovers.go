@@ -80,7 +80,7 @@ func removeLeftovers(dir string) {
 
 // removeLeftover removes a temporary folder of the dataset with an id.
 func removeLeftover(dir, id, path string) {
-	target, err := findFolder(dir, id)
+	target, err := findFolder(dir, id, false)
 	if err != nil && strings.HasSuffix(path, oldSuffix) {
 		target = filepath.Join(dir, id)
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {

@@ -139,9 +139,9 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		err = office.ReadPackage(ctx, t, in.Data, read.name, unread)
 		f = byMedia[t.MediaType]
 	case binaryFile:
-		err = f.read(ctx, t, &in)
+		err = f.read(ctx, t, in)
 	default:
-		f.readText(ctx, t, &in)
+		f.readText(ctx, t, in)
 		if t.Body == "" && len(in.Data) > 0 && f.empty != "" {
 			err = plain.Unsupported(f.empty)
 		}
@@ -166,7 +166,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 }
 
 // readText reads a text.
-func (f *format) readText(ctx context.Context, t *Text, in *Input) {
+func (f *format) readText(ctx context.Context, t *Text, in Input) {
 	s := charset.Decode(ctx, in.Data, charset.Options{
 		Declared: charsetParam(in.MediaType), HTML: f.page, Languages: charset.Hints(in.Name, in.Lang)})
 	switch {

@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"context"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -37,19 +38,23 @@ type format struct {
 	ext   string // extensions of its files
 	media string // media type; "" if the file has to be read for that, or has none
 	alias string // other media types
-	group string // Fess's name of the type (FileTypeHelper of Fess 15.4, in which only text/plain is txt); "" means "others"
+
+	// group is Fess's name of the type (FileTypeHelper of Fess 15.4, in which only
+	// text/plain is txt); "" means "others".
+	group string
 
 	magic []signature                        // a file that begins so has the format
 	sniff func(head []byte, ext string) bool // so has one with an unknown extension and type that begins so
 	check func(head []byte) bool             // a file with its extension or type that does not begin so is plain text
 
-	parse              func(ctx context.Context, t *plain.Text, src string)      // reads a text; nil keeps it as it is
-	read               func(ctx context.Context, t *plain.Text, in *Input) error // reads a binary file
-	maxBytes, maxLines int                                                       // a longer text is kept as it is; 0 means no limit
-	page               bool                                                      // parse reads a text with control characters, which may declare its charset as HTML does
-	asWritten          bool                                                      // the text is the file as it is, and has no title
-	sheets             bool                                                      // the document consists of sheets, whose headings are no titles
-	empty              string                                                    // what a file is that has no text, for the error; "" if there is none
+	parse func(ctx context.Context, t *plain.Text, src string)     // reads a text; nil keeps it as it is
+	read  func(ctx context.Context, t *plain.Text, in Input) error // reads a binary file
+	limit *limit                                                   // of parse; a longer text is kept as it is
+
+	page      bool   // parse gets a text with control characters, which may declare its charset as HTML does
+	asWritten bool   // the text is the file as it is, and has no title
+	sheets    bool   // the document consists of sheets, whose headings are no titles
+	empty     string // what a file without text is, for the error; "" if there is none
 }
 
 // A signature is bytes of a file that no text contains there by chance.
@@ -66,13 +71,14 @@ func starts(with ...string) (list []signature) {
 	return list
 }
 
-// Limits on the source of a text in a markup language. A reader takes several
-// times as much memory, and more for each line. People do not write so much in one
-// file.
-const (
-	maxMarkup      = 16 << 20 // bytes
-	maxNotebook    = 32 << 20 // bytes of a notebook, which may contain images
-	maxMarkupLines = 500_000
+// A limit is a limit on the source of a text in a markup language. A reader takes
+// several times as much memory, and more for each line. People do not write so much
+// in one file.
+type limit struct{ bytes, lines int }
+
+var (
+	textLimit  = &limit{16 << 20, 500_000}
+	imageLimit = &limit{32 << 20, math.MaxInt} // of a text that may contain images
 )
 
 // mediaPDF is the media type of PDF (RFC 8118).
@@ -87,14 +93,18 @@ var formats = []format{
 	// Documents.
 	{kind: binaryFile, name: "PDF document", ext: ".pdf", media: mediaPDF, group: "pdf", read: readPDF},
 	{kind: packageFile, name: "Word document", ext: ".docx .docm .dotx .dotm", media: office.DOCX, group: "word"},
-	{kind: packageFile, name: "Excel workbook", ext: ".xlsx .xlsm .xltx .xltm", media: office.XLSX, group: "excel", sheets: true},
-	{kind: packageFile, name: "PowerPoint presentation", ext: ".pptx .pptm .ppsx .potx", media: office.PPTX, group: "powerpoint"},
+	{kind: packageFile, name: "Excel workbook", ext: ".xlsx .xlsm .xltx .xltm", media: office.XLSX, group: "excel",
+		sheets: true},
+	{kind: packageFile, name: "PowerPoint presentation", ext: ".pptx .pptm .ppsx .potx", media: office.PPTX,
+		group: "powerpoint"},
 	{kind: packageFile, name: "OpenDocument text", ext: ".odt .ott", media: office.ODT, group: "odt"},
-	{kind: packageFile, name: "OpenDocument spreadsheet", ext: ".ods .ots", media: office.ODS, group: "ods", sheets: true},
+	{kind: packageFile, name: "OpenDocument spreadsheet", ext: ".ods .ots", media: office.ODS, group: "ods",
+		sheets: true},
 	{kind: packageFile, name: "OpenDocument presentation", ext: ".odp .otp", media: office.ODP, group: "odp"},
 	{kind: packageFile, name: "OpenDocument drawing", ext: ".odg"},
 	{kind: packageFile, name: "EPUB book", ext: ".epub", media: office.EPUB},
-	{kind: binaryFile, name: "RTF document", ext: ".rtf", media: office.RTF, group: "word", magic: starts(`{\rtf`), read: readRTF},
+	{kind: binaryFile, name: "RTF document", ext: ".rtf", media: office.RTF, group: "word", magic: starts(`{\rtf`),
+		read: readRTF},
 	{kind: binaryFile, name: "old office document", magic: starts("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), read: readOLE},
 	{kind: unreadDocument, name: office.OldWord, ext: ".doc"},
 	{kind: unreadDocument, name: office.OldExcel, ext: ".xls"},
@@ -107,7 +117,8 @@ var formats = []format{
 	{kind: unreadDocument, name: "Mobipocket book: convert it to .epub", ext: ".mobi"},
 
 	// Files with other files, and mail.
-	{kind: zipFile, name: "ZIP archive", ext: ".zip", media: "application/zip", magic: starts("PK\x03\x04", "PK\x05\x06")},
+	{kind: zipFile, name: "ZIP archive", ext: ".zip", media: "application/zip",
+		magic: starts("PK\x03\x04", "PK\x05\x06")},
 	{kind: gzipFile, name: "gzip file", ext: ".gz .svgz", media: "application/gzip", magic: starts("\x1f\x8b\b")},
 	{kind: mailboxFile, name: "mailbox", ext: ".mbox .mbx", media: "application/mbox", group: "txt",
 		sniff: func(head []byte, _ string) bool { return mail.IsMailbox(head) }, check: mail.IsMailbox},
@@ -117,21 +128,23 @@ var formats = []format{
 
 	// Texts with markup.
 	plainText,
-	{name: "Markdown", ext: ".md .markdown .mdown .mkd .mdx .qmd", media: "text/markdown", group: "txt", parse: markup.Markdown},
-	{name: "manual page", ext: ".man .mdoc", media: "text/troff", group: "txt", sniff: markup.IsManual, parse: markup.Man,
-		maxBytes: maxMarkup, maxLines: maxMarkupLines, empty: "manual page that only refers to another one"},
-	{name: "HTML", ext: ".html .htm .shtml", media: "text/html", group: "html", sniff: startsHTML, page: true, parse: markup.HTML},
+	{name: "Markdown", ext: ".md .markdown .mdown .mkd .mdx .qmd", media: "text/markdown", group: "txt",
+		parse: markup.Markdown},
+	{name: "manual page", ext: ".man .mdoc", media: "text/troff", group: "txt", sniff: markup.IsManual,
+		parse: markup.Man, limit: textLimit, empty: "manual page that only refers to another one"},
+	{name: "HTML", ext: ".html .htm .shtml", media: "text/html", group: "html", sniff: startsHTML, page: true,
+		parse: markup.HTML},
 	{name: "XHTML", ext: ".xhtml .xht", media: "application/xhtml+xml", group: "html", page: true, parse: markup.HTML},
 	{name: "SVG", ext: ".svg", media: "image/svg+xml", sniff: startsSVG, check: hasTag, parse: markup.SVG,
-		maxBytes: maxNotebook, empty: "image without text"},
-	{name: "Jupyter notebook", ext: ".ipynb", media: "application/x-ipynb+json", parse: markup.Notebook, maxBytes: maxNotebook},
+		limit: imageLimit, empty: "image without text"},
+	{name: "Jupyter notebook", ext: ".ipynb", media: "application/x-ipynb+json", parse: markup.Notebook,
+		limit: imageLimit},
 	{name: "reStructuredText", ext: ".rst .rest", media: "text/x-rst", group: "txt", parse: markup.RST,
-		maxBytes: maxMarkup, maxLines: maxMarkupLines},
+		limit: textLimit},
 	{name: "AsciiDoc", ext: ".adoc .asciidoc .asc", media: "text/asciidoc", group: "txt", parse: markup.AsciiDoc,
-		maxBytes: maxMarkup, maxLines: maxMarkupLines},
-	{name: "Org", ext: ".org", media: "text/org", group: "txt", parse: markup.Org, maxBytes: maxMarkup, maxLines: maxMarkupLines},
-	{name: "LaTeX", ext: ".tex .ltx", media: "application/x-tex", group: "txt", parse: markup.LaTeX,
-		maxBytes: maxMarkup, maxLines: maxMarkupLines},
+		limit: textLimit},
+	{name: "Org", ext: ".org", media: "text/org", group: "txt", parse: markup.Org, limit: textLimit},
+	{name: "LaTeX", ext: ".tex .ltx", media: "application/x-tex", group: "txt", parse: markup.LaTeX, limit: textLimit},
 	{name: "XML", ext: ".xml .xsd .xsl", media: "application/xml", asWritten: true},
 	{name: "CSS", ext: ".css", media: "text/css", asWritten: true},
 
@@ -141,18 +154,18 @@ var formats = []format{
 	{name: "JSON", ext: ".json .jsonc .json5", media: "application/json", parse: data.JSON, asWritten: true},
 	{name: "GeoJSON", ext: ".geojson", media: "application/geo+json", parse: data.JSON, asWritten: true},
 	{name: "JSON lines", ext: ".jsonl .ndjson", media: "application/x-ndjson", parse: data.JSON, asWritten: true},
-	{name: "YAML", ext: ".yaml .yml", media: "application/yaml", alias: "application/x-yaml", parse: data.YAML, asWritten: true},
+	{name: "YAML", ext: ".yaml .yml", media: "application/yaml", alias: "application/x-yaml",
+		parse: data.YAML, asWritten: true},
 	{name: "TOML", ext: ".toml", media: "application/toml", parse: data.TOML, asWritten: true},
 	{name: "INI", ext: ".ini .cfg", media: "text/x-ini", parse: data.TOML, asWritten: true},
 	{name: "properties", ext: ".properties", media: "text/x-java-properties", asWritten: true},
-	{name: "SubRip", ext: ".srt", media: "application/x-subrip", group: "txt", parse: data.Subtitles,
-		maxBytes: maxMarkup, maxLines: maxMarkupLines},
-	{name: "WebVTT", ext: ".vtt", media: "text/vtt", group: "txt", parse: data.Subtitles,
-		maxBytes: maxMarkup, maxLines: maxMarkupLines},
+	{name: "SubRip", ext: ".srt", media: "application/x-subrip", group: "txt", parse: data.Subtitles, limit: textLimit},
+	{name: "WebVTT", ext: ".vtt", media: "text/vtt", group: "txt", parse: data.Subtitles, limit: textLimit},
 
 	// Source code.
 	{name: "Go", ext: ".go", media: "text/x-go", parse: code.Read, asWritten: true},
-	{name: "Python", ext: ".py .pyi", media: "text/x-python", sniff: script("python pypy"), parse: code.Read, asWritten: true},
+	{name: "Python", ext: ".py .pyi", media: "text/x-python", sniff: script("python pypy"),
+		parse: code.Read, asWritten: true},
 	{name: "Java", ext: ".java", media: "text/x-java", parse: code.Read, asWritten: true},
 	{name: "Kotlin", ext: ".kt .kts", media: "text/x-kotlin", parse: code.Read, asWritten: true},
 	{name: "Scala", ext: ".scala", media: "text/x-scala", parse: code.Read, asWritten: true},
@@ -165,7 +178,8 @@ var formats = []format{
 	{name: "Perl", ext: ".pl", media: "text/x-perl", asWritten: true},
 	{name: "PHP", ext: ".php", media: "text/x-php", sniff: script("php"), parse: code.Read, asWritten: true},
 	{name: "JavaScript", ext: ".js .mjs .cjs .jsx", media: "text/javascript",
-		alias: "application/javascript application/x-javascript", sniff: script("node deno bun"), parse: code.Read, asWritten: true},
+		alias: "application/javascript application/x-javascript", sniff: script("node deno bun"),
+		parse: code.Read, asWritten: true},
 	{name: "TypeScript", ext: ".ts .mts .cts .tsx", media: "text/x-typescript", parse: code.Read, asWritten: true},
 	{name: "shell", ext: ".sh .bash .zsh .ksh", media: "application/x-sh", sniff: script("sh bash dash zsh ksh"),
 		parse: code.Read, asWritten: true},
@@ -186,8 +200,10 @@ var formats = []format{
 	{kind: unreadFile, name: "tar archive", magic: []signature{{257, "ustar"}}},
 	{kind: unreadFile, name: "archive", magic: starts("!<arch>\n"),
 		ext: ".bz2 .xz .zst .7z .rar .tar .jar .war .whl .deb .rpm .iso .dmg .apk"},
-	{kind: unreadFile, name: "image", ext: ".eps .png .jpg .jpeg .gif .webp .bmp .ico .tif .tiff .heic .avif .psd .xcf .ai",
-		magic: append(starts("GIF87a", "GIF89a", "\x89PNG\r\n", "\xff\xd8\xff", "II*\x00", "MM\x00*"), signature{8, "WEBP"})},
+	{kind: unreadFile, name: "image",
+		ext: ".eps .png .jpg .jpeg .gif .webp .bmp .ico .tif .tiff .heic .avif .psd .xcf .ai",
+		magic: append(starts("GIF87a", "GIF89a", "\x89PNG\r\n", "\xff\xd8\xff", "II*\x00", "MM\x00*"),
+			signature{8, "WEBP"})},
 	{kind: unreadFile, name: "audio", ext: ".mp3 .wav .ogg .flac .m4a .aac .opus",
 		magic: append(starts("OggS\x00", "fLaC\x00", "ID3\x03", "ID3\x04"), signature{8, "WAVE"})},
 	{kind: unreadFile, name: "video", ext: ".mp4 .mkv .webm .avi .mov .wmv .m4v",
@@ -228,7 +244,7 @@ func (f format) isDocument() bool {
 // tooLong reports whether a text exceeds a limit of the format, so that it is kept as
 // it is.
 func (f *format) tooLong(s string) bool {
-	return f.maxBytes > 0 && len(s) > f.maxBytes || f.maxLines > 0 && strings.Count(s, "\n") > f.maxLines
+	return f.limit != nil && (len(s) > f.limit.bytes || strings.Count(s, "\n") > f.limit.lines)
 }
 
 // hasMagic reports whether a file with the first bytes head has the format.
@@ -246,6 +262,9 @@ func (f *format) hasMagic(head []byte) bool {
 func script(interpreters string) func(head []byte, ext string) bool {
 	return func(head []byte, _ string) bool {
 		line, ok := bytes.CutPrefix(head, []byte("#!"))
+		if !ok {
+			return false
+		}
 		line, _, _ = bytes.Cut(line, []byte("\n"))
 		words := strings.Fields(string(line))
 		if len(words) > 1 && path.Base(words[0]) == "env" {
@@ -254,7 +273,7 @@ func script(interpreters string) func(head []byte, ext string) bool {
 				words = words[1:]
 			}
 		}
-		if !ok || len(words) == 0 {
+		if len(words) == 0 {
 			return false
 		}
 		name := strings.TrimRight(path.Base(words[0]), "0123456789.")
@@ -262,8 +281,12 @@ func script(interpreters string) func(head []byte, ext string) bool {
 	}
 }
 
-// markupStart returns the beginning of a text in lower case, without comments.
+// markupStart returns the beginning of a text with tags in lower case, without
+// comments.
 func markupStart(head []byte) string {
+	if !hasTag(head) {
+		return ""
+	}
 	s := strings.ToLower(string(bytes.ReplaceAll(head, []byte{0}, nil)))
 	s = strings.TrimLeft(strings.TrimPrefix(s, "\ufeff"), " \t\r\n")
 	for strings.HasPrefix(s, "<!--") {
@@ -289,8 +312,8 @@ func startsSVG(head []byte, _ string) bool {
 
 func hasTag(head []byte) bool { return bytes.Contains(head, []byte("<")) }
 
-func readRTF(ctx context.Context, t *plain.Text, in *Input) error {
+func readRTF(ctx context.Context, t *plain.Text, in Input) error {
 	return office.ReadRTF(ctx, t, in.Data)
 }
 
-func readOLE(_ context.Context, _ *plain.Text, in *Input) error { return office.OLE(in.Data) }
+func readOLE(_ context.Context, _ *plain.Text, in Input) error { return office.OLE(in.Data) }

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/document"
-
 	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
 )
 
 func TestExtractHTML(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // TestHugeMarkup checks that texts in markup languages that have very many lines
 // are kept as they are written: their readers would take a hundred bytes a line.
 func TestHugeMarkup(t *testing.T) {
-	body := "Title\n=====\n\n" + strings.Repeat("a\n", maxMarkupLines+1)
+	body := "Title\n=====\n\n" + strings.Repeat("a\n", textLimit.lines+1)
 	for _, name := range []string{"a.rst", "a.adoc", "a.org", "a.tex", "a.man", "a.srt"} {
 		text, err := Extract(t.Context(), Input{Name: name, Data: []byte(body)})
 		if err != nil || text.Body != strings.TrimSpace(body) {

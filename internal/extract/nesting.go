@@ -58,11 +58,13 @@ func (in *Input) inside(name, media string, data []byte) (Input, error) {
 	b.parts--
 	switch {
 	case in.nesting.depth >= maxNesting:
-		return Input{}, fmt.Errorf("more than %d files are packed one inside the other: unpack it: %w", maxNesting, errkind.TooLarge)
+		return Input{}, fmt.Errorf("more than %d files are packed one inside the other: unpack it: %w",
+			maxNesting, errkind.TooLarge)
 	case b.parts < 0:
 		return Input{}, fmt.Errorf("it contains more than %d files: split it: %w", maxParts, errkind.TooLarge)
 	}
-	return Input{Name: name, MediaType: media, Data: data, Single: in.Single, Lang: in.Lang, nesting: nesting{in.nesting.depth + 1, b}}, nil
+	return Input{Name: name, MediaType: media, Data: data, Single: in.Single, Lang: in.Lang,
+		nesting: nesting{in.nesting.depth + 1, b}}, nil
 }
 
 // unpack reads all of r, up to the budget. damaged reports that r ended early;
@@ -151,7 +153,7 @@ func (in *Input) unzip(ctx context.Context, f *zip.File) ([]byte, error) {
 
 // attached returns a function that extracts the text of files that are attached to
 // the mail in.
-func (in *Input) attached(ctx context.Context) mail.Opener {
+func (in Input) attached(ctx context.Context) mail.Opener {
 	return func(name, media string, data []byte, yield func(name string, t *Text)) error {
 		if in.Single {
 			return plain.Unsupported("attached file")
@@ -261,9 +263,9 @@ func (in Input) parts(ctx context.Context, name string, keep func(string) bool, 
 		}
 		return file.parts(ctx, name, keep, yield)
 	case zipFile:
-		inner := func(file string) string { return path.Join(name, file) }
-		return in.zipped(ctx, func(file string) bool { return keep(inner(file)) }, func(file string, data []byte, err error) error {
-			file = inner(file)
+		kept := func(file string) bool { return keep(path.Join(name, file)) }
+		return in.zipped(ctx, kept, func(file string, data []byte, err error) error {
+			file = path.Join(name, file)
 			if err == nil {
 				var sub Input
 				if sub, err = in.inside(file, "", data); err == nil {

@@ -14,7 +14,7 @@ import (
 const sharedPDF = 48 << 20
 
 // readPDF converts the result of package pdf, within the limits of Text.
-func readPDF(ctx context.Context, t *Text, in *Input) error {
+func readPDF(ctx context.Context, t *Text, in Input) error {
 	memory, left := 0, in.budget()
 	if left.small {
 		memory = sharedPDF

@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/index/database"
 	"knowhow/internal/index/segments"
+	"knowhow/internal/index/vectors"
 )
 
 // Apply makes changes in one durable transaction: if it returns nil, the
@@ -111,7 +112,9 @@ func (x *Index) gather(ctx context.Context, changes []document.Change) (segments
 		}
 	}
 	if len(docs) > 1 {
-		if err := x.read(ctx, "finding documents", func(tx *sql.Tx) error { return x.order(ctx, tx, docs, changes) }); err != nil {
+		if err := x.read(ctx, "finding documents", func(tx *sql.Tx) error {
+			return x.order(ctx, tx, docs, changes)
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +143,8 @@ func (x *Index) order(ctx context.Context, tx *sql.Tx, docs []segments.Document,
 // wordsOf returns what a segment has of the document with a number.
 func wordsOf(d *document.Document, number int64) segments.Document {
 	return segments.Document{
-		Number: number, Label: d.Label, Title: d.Title, Filename: d.Filename, Language: d.Lang, Text: d.Text, Chunks: chunksOf(d),
+		Number: number, Label: d.Label, Title: d.Title, Filename: d.Filename, Language: d.Lang,
+		Text: d.Text, Chunks: chunksOf(d),
 	}
 }
 
@@ -198,7 +202,8 @@ func (w *writer) erase(ctx context.Context, id int64, label string) error {
 	if err := w.words.Remove(ctx, id, label); err != nil {
 		return err
 	}
-	for _, t := range []string{`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, `DELETE FROM texts WHERE id BETWEEN ? AND ?`} {
+	for _, t := range []string{`DELETE FROM chunks WHERE id BETWEEN ? AND ?`,
+		`DELETE FROM texts WHERE id BETWEEN ? AND ?`} {
 		if _, err := w.tx.ExecContext(ctx, t, rowOf(id, 0), rowOf(id, maxParts-1)); err != nil {
 			return err
 		}
@@ -217,12 +222,17 @@ const (
 	putTextQuery  = `INSERT INTO texts(id, size, body) VALUES(?, ?, ?)`
 	putChunkQuery = `INSERT INTO chunks(id, off, len, heading) VALUES(?, ?, ?, ?)`
 	putPageQuery  = `INSERT OR IGNORE INTO pages(doc, off, label) VALUES(?, ?, ?)`
-	putRowQuery   = `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url, mimetype, filetype, lang, host, filename,
+	putRowQuery   = `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url,
+			mimetype, filetype, lang, host, filename,
 			modified, created, updated, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size)
 		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, from_source=excluded.from_source, source_path=excluded.source_path, type=excluded.type, title=excluded.title, url=excluded.url,
-			mimetype=excluded.mimetype, filetype=excluded.filetype, lang=excluded.lang, host=excluded.host, filename=excluded.filename,
-			modified=excluded.modified, updated=excluded.updated, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
+		ON CONFLICT(label, path) DO UPDATE
+			SET doc_id=excluded.doc_id, from_source=excluded.from_source, source_path=excluded.source_path,
+			type=excluded.type, title=excluded.title, url=excluded.url,
+			mimetype=excluded.mimetype, filetype=excluded.filetype, lang=excluded.lang,
+			host=excluded.host, filename=excluded.filename,
+			modified=excluded.modified, updated=excluded.updated, size=excluded.size,
+			stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
 			stamp_nsec=excluded.stamp_nsec, hash=excluded.hash, text_size=excluded.text_size
 		RETURNING id`
 )
@@ -236,13 +246,14 @@ func (w *writer) put(ctx context.Context, d *document.Document) error {
 	var other int64
 	err = w.tx.QueryRowContext(ctx, ownerQuery, d.ID, old).Scan(&other)
 	if err == nil {
-		return fmt.Errorf("document %q of label %q has the ID %s, which belongs to another document: %w", d.Path, d.Label, d.ID, errkind.Conflict)
+		return fmt.Errorf("document %q of label %q has the ID %s, which belongs to another document: %w", d.Path,
+			d.Label, d.ID, errkind.Conflict)
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	var vectors []keptVector
+	var kept vectors.Kept
 	if old != 0 {
-		if vectors, err = w.keepVectors(ctx, old, d); err != nil {
+		if kept, err = vectors.Keep(ctx, w.tx, old, d); err != nil {
 			return err
 		}
 		if err := w.erase(ctx, old, d.Label); err != nil {
@@ -283,13 +294,8 @@ func (w *writer) put(ctx context.Context, d *document.Document) error {
 			return err
 		}
 	}
-	for _, v := range vectors {
-		if n := int(v.row & (maxParts - 1)); n >= len(chunks) || chunks[n] != v.chunk {
-			continue
-		}
-		if _, err := w.tx.ExecContext(ctx, `INSERT INTO vectors(chunk, model, label, vector) VALUES(?, ?, ?, ?)`, v.row, v.model, d.Label, v.vector); err != nil {
-			return err
-		}
+	if err := kept.Restore(ctx, w.tx, d.Label, chunks); err != nil {
+		return err
 	}
 	return w.words.Add(ctx, wordsOf(d, id))
 }
@@ -303,8 +309,9 @@ func (w *writer) putRow(ctx context.Context, d *document.Document) (int64, error
 	now := w.now.UnixMilli()
 	var id int64
 	err := w.tx.QueryRowContext(ctx, putRowQuery,
-		d.ID, d.Label, d.Path, d.FromSource, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
-		modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text)).Scan(&id)
+		d.ID, d.Label, d.Path, d.FromSource, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang,
+		d.Host, d.Filename, modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(),
+		d.Hash, len(d.Text)).Scan(&id)
 	return id, err
 }
 
@@ -322,7 +329,8 @@ func (w *writer) retag(ctx context.Context, t document.Tagging) error {
 		return err
 	}
 	for _, tag := range t.Remove {
-		if _, err := w.tx.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=? AND tag=(SELECT id FROM tags WHERE kind=? AND name=?)`,
+		if _, err := w.tx.ExecContext(ctx,
+			`DELETE FROM doc_tags WHERE doc=? AND tag=(SELECT id FROM tags WHERE kind=? AND name=?)`,
 			id, tagUser, tag); err != nil {
 			return err
 		}
@@ -334,7 +342,8 @@ func (w *writer) retag(ctx context.Context, t document.Tagging) error {
 		return nil
 	}
 	if fromSource {
-		return fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", path, label, errkind.Conflict)
+		return fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", path, label,
+			errkind.Conflict)
 	}
 	if other, err := w.find(ctx, document.Ref{Label: t.Label, Path: path}); err != nil {
 		return err
@@ -344,10 +353,7 @@ func (w *writer) retag(ctx context.Context, t document.Tagging) error {
 	if _, err := w.tx.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, id); err != nil {
 		return err
 	}
-	// With new numbers, the vectors are new under the new label, and gone
-	// under the old one.
-	if _, err := w.tx.ExecContext(ctx, `INSERT OR REPLACE INTO vectors(chunk, model, label, vector)
-		SELECT chunk, model, ?, vector FROM vectors WHERE chunk BETWEEN ? AND ?`, t.Label, rowOf(id, 0), rowOf(id, maxParts-1)); err != nil {
+	if err := vectors.Relabel(ctx, w.tx, id, t.Label); err != nil {
 		return err
 	}
 	if err := w.words.Remove(ctx, id, label); err != nil {
@@ -387,7 +393,8 @@ func (w *writer) addTags(ctx context.Context, doc int64, tags []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := w.tx.ExecContext(ctx, `INSERT OR IGNORE INTO doc_tags(doc, tag) VALUES(?, ?)`, doc, tag); err != nil {
+		if _, err := w.tx.ExecContext(ctx, `INSERT OR IGNORE INTO doc_tags(doc, tag) VALUES(?, ?)`, doc,
+			tag); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,8 @@ func TestApplyReplaces(t *testing.T) {
 	if err != nil || len(list) != 0 {
 		t.Errorf("Suggest(zebra) = %v, %v, want none", list, err)
 	}
-	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "a", Path: "one.txt"}}, {Delete: &document.Ref{Label: "a", Path: "no"}}}); err != nil {
+	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "a", Path: "one.txt"}},
+		{Delete: &document.Ref{Label: "a", Path: "no"}}}); err != nil {
 		t.Fatalf("Apply(delete) = %v", err)
 	}
 	if p := page(t, x, search.Query{Text: query.MustParse("walruses")}); p.Total != 0 {
@@ -51,7 +52,8 @@ func TestApplyTwiceInOneBatch(t *testing.T) {
 	if err := x.Apply(t.Context(), changes); err != nil {
 		t.Fatalf("Apply() = %v", err)
 	}
-	if got, want := []int{page(t, x, search.Query{Text: query.MustParse("alpha")}).Total, page(t, x, search.Query{Text: query.MustParse("beta")}).Total}, []int{0, 1}; !cmp.Equal(got, want) {
+	if got, want := []int{page(t, x, search.Query{Text: query.MustParse("alpha")}).Total,
+		page(t, x, search.Query{Text: query.MustParse("beta")}).Total}, []int{0, 1}; !cmp.Equal(got, want) {
 		t.Errorf("documents with alpha and beta = %v, want %v", got, want)
 	}
 }
@@ -74,8 +76,10 @@ func TestApplyRefuses(t *testing.T) {
 		{"no label", with(func(d *document.Document) { d.Label = "" }), errkind.Invalid},
 		{"no path", with(func(d *document.Document) { d.Path = "" }), errkind.Invalid},
 		{"not UTF-8", with(func(d *document.Document) { d.Text = "\xff"; d.Chunks = nil }), errkind.Invalid},
-		{"chunk beyond", with(func(d *document.Document) { d.Chunks = []document.Chunk{{Offset: 5, Length: 4}} }), errkind.Invalid},
-		{"chunk before", with(func(d *document.Document) { d.Chunks = []document.Chunk{{Offset: -1, Length: 1}} }), errkind.Invalid},
+		{"chunk beyond", with(func(d *document.Document) { d.Chunks = []document.Chunk{{Offset: 5, Length: 4}} }),
+			errkind.Invalid},
+		{"chunk before", with(func(d *document.Document) { d.Chunks = []document.Chunk{{Offset: -1, Length: 1}} }),
+			errkind.Invalid},
 		{"id of another", with(func(d *document.Document) { d.ID = good.ID }), errkind.Conflict},
 	}
 	for _, test := range tests {
@@ -167,7 +171,8 @@ func TestApplyAtRandom(t *testing.T) {
 
 func TestSources(t *testing.T) {
 	x := open(t, t.TempDir())
-	docs, notes := document.Source{Label: "docs", Path: "/srv/docs"}, document.Source{Label: "notes", Path: "/srv/notes"}
+	docs, notes := document.Source{Label: "docs", Path: "/srv/docs"}, document.Source{Label: "notes",
+		Path: "/srv/notes"}
 	described := docs
 	described.Description = "How the program is used"
 	notes.Description = "Notes of the team"
@@ -182,7 +187,8 @@ func TestSources(t *testing.T) {
 	if left, err := x.LeftOut(t.Context(), "docs"); err != nil || !cmp.Equal(left, index.LeftOut{}) {
 		t.Errorf("LeftOut() = %v, %v, want nothing", left, err)
 	}
-	wantLeft := index.LeftOut{Counts: map[string]int{"hidden": 2}, Paths: []index.LeftOutPath{{Path: ".a", Reason: "hidden"}, {Path: "b", Reason: "too slow", Message: "m"}}}
+	wantLeft := index.LeftOut{Counts: map[string]int{"hidden": 2},
+		Paths: []index.LeftOutPath{{Path: ".a", Reason: "hidden"}, {Path: "b", Reason: "too slow", Message: "m"}}}
 	for _, label := range []string{"docs", "unknown"} {
 		if err := x.SetLeftOut(t.Context(), label, wantLeft); err != nil {
 			t.Errorf("SetLeftOut(%s) = %v", label, err)
@@ -191,7 +197,8 @@ func TestSources(t *testing.T) {
 	if left, err := x.LeftOut(t.Context(), "docs"); err != nil || !cmp.Equal(left, wantLeft) {
 		t.Errorf("LeftOut() = %v, %v, want %v", left, err, wantLeft)
 	}
-	for _, s := range []document.Source{notes, docs, described, docs} { // an empty description keeps the earlier one; empty rules replace
+	// an empty description keeps the earlier one; empty rules replace
+	for _, s := range []document.Source{notes, docs, described, docs} {
 		if err := x.AddSource(t.Context(), s); err != nil {
 			t.Fatalf("AddSource(%v) = %v", s, err)
 		}
@@ -211,7 +218,8 @@ func TestSources(t *testing.T) {
 		t.Errorf("Sources() = %v, %v", got, err)
 	}
 	labels, err := x.Labels(t.Context())
-	if want := []search.Label{{Name: "docs", Value: "docs"}, {Name: "notes", Value: "notes"}, {Name: "orphan", Value: "orphan"}}; err != nil || !cmp.Equal(labels, want) {
+	if want := []search.Label{{Name: "docs", Value: "docs"}, {Name: "notes", Value: "notes"},
+		{Name: "orphan", Value: "orphan"}}; err != nil || !cmp.Equal(labels, want) {
 		t.Errorf("Labels() = %v, %v, want %v", labels, err, want)
 	}
 	for _, label := range []string{"docs", "orphan"} {
@@ -247,7 +255,8 @@ func TestUsersDocuments(t *testing.T) {
 		want error
 	}{{file.ID, errkind.Conflict}, {note.ID, nil}} {
 		for _, label := range []string{"more", "docs"} {
-			err := x.Apply(t.Context(), []document.Change{{Tag: &document.Tagging{ID: test.id, Label: label, Add: []string{"red"}}}})
+			err := x.Apply(t.Context(), []document.Change{{Tag: &document.Tagging{ID: test.id, Label: label,
+				Add: []string{"red"}}}})
 			if want := map[bool]error{true: test.want}[label == "more"]; !errors.Is(err, want) {
 				t.Errorf("giving %s the label %s = %v, want %v", test.id, label, err, want)
 			}
@@ -259,7 +268,8 @@ func TestUsersDocuments(t *testing.T) {
 	if got := find(t, x, search.Query{Text: query.MustParse("one")}); !cmp.Equal(got, []string{".notes/1"}) {
 		t.Errorf("after the source was removed Search(one) = %v, want the note", got)
 	}
-	if labels, err := x.Labels(t.Context()); err != nil || !cmp.Equal(labels, []search.Label{{Name: "docs", Value: "docs"}}) {
+	if labels, err := x.Labels(t.Context()); err != nil || !cmp.Equal(labels,
+		[]search.Label{{Name: "docs", Value: "docs"}}) {
 		t.Errorf("Labels() = %v, %v, want docs", labels, err)
 	}
 	if err := x.RemoveSource(t.Context(), "docs"); !errors.Is(err, errkind.NotFound) {

@@ -53,9 +53,11 @@ func (x *Index) Examine(ctx context.Context) (problems []Problem, err error) {
 			var id int64
 			var want, have int64
 			err := rows.Scan(&id, &want, &have)
-			problems = append(problems, Problem{Text: fmt.Sprintf("document %d has a text of %d bytes instead of %d", id, have, want)})
+			problems = append(problems, Problem{Text: fmt.Sprintf("document %d has a text of %d bytes instead of %d",
+				id, have, want)})
 			return err
-		}, `SELECT d.id, d.text_size, coalesce((SELECT sum(iif(t.size>0, t.size, length(t.body))) FROM texts t WHERE t.id BETWEEN d.id<<20 AND (d.id<<20)+1048575), 0) have
+		}, `SELECT d.id, d.text_size, coalesce((SELECT sum(iif(t.size>0, t.size, length(t.body))) FROM texts t
+			WHERE t.id BETWEEN d.id<<20 AND (d.id<<20)+1048575), 0) have
 			FROM docs d WHERE d.text_size<>have LIMIT 100`)
 		if err != nil {
 			return err

@@ -36,7 +36,8 @@ func BenchmarkOpen(b *testing.B) {
 		q    search.Query
 	}{
 		{"word", search.Query{Text: query.MustParse("configuration"), Num: 10}},
-		{"question", search.Query{Text: query.MustParse("how do I change the default configuration of the server"), Num: 10}},
+		{"question", search.Query{Text: query.MustParse("how do I change the default configuration of the server"),
+			Num: 10}},
 		{"newest", search.Query{Num: 10}},
 		{"newest by field", search.Query{Num: 10, Text: query.MustParse("filetype:html")}},
 	} {
@@ -109,7 +110,8 @@ func BenchmarkWhileIndexing(b *testing.B) {
 		q    search.Query
 	}{
 		{"word", search.Query{Text: query.MustParse(common), Num: 10}},
-		{"question", search.Query{Text: query.MustParse("how do I change the default " + common), Num: 10, Labels: []string{label}}},
+		{"question", search.Query{Text: query.MustParse("how do I change the default " + common), Num: 10,
+			Labels: []string{label}}},
 		{"newest", search.Query{Num: 10, Langs: []string{"en"}}},
 		{"distinct", search.Query{Text: query.MustParse(common), Num: 10, Distinct: true}},
 	} {
@@ -117,7 +119,8 @@ func BenchmarkWhileIndexing(b *testing.B) {
 			name       string
 			meanwhile  func()
 			beforeEach func()
-		}{{"idle", nil, nil}, {"during batches", batch, nil}, {"after a batch", nil, batch}, {"after a note", nil, func() { put(b, x, next(true)) }}} {
+		}{{"idle", nil, nil}, {"during batches", batch, nil}, {"after a batch", nil, batch}, {"after a note", nil,
+			func() { put(b, x, next(true)) }}} {
 			b.Run(q.name+"/"+w.name, func(b *testing.B) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()

@@ -111,15 +111,22 @@ func BenchmarkSearch(b *testing.B) {
 			return search.Query{Text: query.MustParse(strings.Join(append(words(3, rare), words(4, common)...), " "))}
 		}},
 		{"question in a label", func() search.Query {
-			return search.Query{Text: query.MustParse(strings.Join(append(words(3, rare), words(4, common)...), " ")), Labels: []string{"label-2"}}
+			return search.Query{Text: query.MustParse(strings.Join(append(words(3, rare), words(4, common)...), " ")),
+				Labels: []string{"label-2"}}
 		}},
-		{"three or", func() search.Query { return search.Query{Text: query.MustParse(strings.Join(words(3, rare), " OR "))} }},
-		{"phrase", func() search.Query { return search.Query{Text: query.MustParse(`"` + common() + " " + common() + `"`)} }},
+		{"three or", func() search.Query {
+			return search.Query{Text: query.MustParse(strings.Join(words(3, rare), " OR "))}
+		}},
+		{"phrase", func() search.Query {
+			return search.Query{Text: query.MustParse(`"` + common() + " " + common() +
+				`"`)}
+		}},
 		{"prefix", func() search.Query { return search.Query{Text: query.MustParse(rare()[:2] + "*")} }},
 		{"fuzzy", func() search.Query { return search.Query{Text: query.MustParse(rare() + "~1")} }},
 		{"newest", func() search.Query { return search.Query{Labels: []string{"label-1"}} }},
 		{"facets", func() search.Query {
-			return search.Query{Text: query.MustParse(common()), Facets: &search.Facets{Fields: []string{"label", "filetype"}}}
+			return search.Query{Text: query.MustParse(common()), Facets: &search.Facets{Fields: []string{"label",
+				"filetype"}}}
 		}},
 	}
 	for _, c := range classes {

@@ -62,7 +62,9 @@ func BenchmarkSegments(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.Run(fmt.Sprintf("word/%d", n), func(b *testing.B) { measure(b, x, func() string { return word(300 + g.r.Uint64N(3000)) }) })
+		b.Run(fmt.Sprintf("word/%d", n), func(b *testing.B) {
+			measure(b, x, func() string { return word(300 + g.r.Uint64N(3000)) })
+		})
 		b.Run(fmt.Sprintf("question/%d", n), func(b *testing.B) {
 			measure(b, x, func() string {
 				var words []string

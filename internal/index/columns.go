@@ -51,7 +51,9 @@ func (e *evaluator) column(ctx context.Context, field string) ([]*column, error)
 	all := make([]*column, len(e.view.Segments))
 	for i, live := range e.view.All() {
 		g := e.view.Segments[i]
-		read, err := segments.Remember(&g.Memo, "columns", func() (*columns, error) { return &columns{of: map[string]*column{}}, nil })
+		read, err := segments.Remember(&g.Memo, "columns", func() (*columns, error) {
+			return &columns{of: map[string]*column{}}, nil
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +74,8 @@ func (e *evaluator) column(ctx context.Context, field string) ([]*column, error)
 }
 
 // readColumn reads the values of a field of some documents of a segment.
-func (e *evaluator) readColumn(ctx context.Context, g *segments.Segment, field string, docs segment.Bits) (*column, error) {
+func (e *evaluator) readColumn(ctx context.Context, g *segments.Segment, field string, docs segment.Bits) (*column,
+	error) {
 	c := &column{known: docs}
 	if isNumber(field) {
 		c.numbers = make([]int64, g.Docs())

@@ -87,21 +87,34 @@ func TestColumns(t *testing.T) {
 		keep func(document.Document) bool
 	}{
 		{search.Query{Text: query.MustParse("*")}, func(document.Document) bool { return true }},
-		{search.Query{Text: query.MustParse("rare")}, func(d document.Document) bool { return strings.Contains(d.Text, "rare") }},
-		{search.Query{Text: query.MustParse("label:label-1")}, func(d document.Document) bool { return d.Label == "label-1" }},
-		{search.Query{Labels: []string{"label-0", "label-2"}, Langs: []string{"de", "en"}}, func(d document.Document) bool { return d.Label != "label-1" && d.Lang != "" }},
+		{search.Query{Text: query.MustParse("rare")}, func(d document.Document) bool {
+			return strings.Contains(d.Text, "rare")
+		}},
+		{search.Query{Text: query.MustParse("label:label-1")},
+			func(d document.Document) bool { return d.Label == "label-1" }},
+		{search.Query{Labels: []string{"label-0", "label-2"}, Langs: []string{"de", "en"}},
+			func(d document.Document) bool { return d.Label != "label-1" && d.Lang != "" }},
 		{search.Query{Tags: []string{"red", "collection:label-0"}}, func(d document.Document) bool {
 			return d.Label == "label-0" && slices.ContainsFunc(d.Tags, has("red"))
 		}},
-		{search.Query{Text: query.MustParse("common"), Tags: []string{"green"}}, func(d document.Document) bool { return slices.ContainsFunc(d.Tags, has("green")) }},
-		{search.Query{Text: query.MustParse(`filetype:[a TO i]`)}, func(d document.Document) bool { return d.FileType == "html" }},
-		{search.Query{Text: query.MustParse(`filetype:*x\]`)}, func(d document.Document) bool { return d.FileType == "[x]" }},
-		{search.Query{Text: query.MustParse("content_length:{1 TO 4]")}, func(d document.Document) bool { return d.Size > 1 && d.Size <= 4 }},
-		{search.Query{Text: query.MustParse("timestamp:[2025-01-02 TO 2025-01-03]")}, func(d document.Document) bool { return d.Modified.Day() == 2 || d.Modified.Day() == 3 }},
-		{search.Query{Text: query.MustParse("timestamp:[* TO *]")}, func(d document.Document) bool { return !d.Modified.IsZero() }},
-		{search.Query{Text: query.MustParse("NOT filename:file-3*")}, func(d document.Document) bool { return d.Filename != "file-3.txt" }},
-		{search.Query{Text: query.MustParse(`site:a.example\/2`)}, func(d document.Document) bool { return strings.HasPrefix(d.URL, "https://a.example/2") }},
-		{search.Query{Text: query.MustParse("inurl:older-1?")}, func(d document.Document) bool { return strings.Contains(d.URL, "older-1") }},
+		{search.Query{Text: query.MustParse("common"), Tags: []string{"green"}},
+			func(d document.Document) bool { return slices.ContainsFunc(d.Tags, has("green")) }},
+		{search.Query{Text: query.MustParse(`filetype:[a TO i]`)},
+			func(d document.Document) bool { return d.FileType == "html" }},
+		{search.Query{Text: query.MustParse(`filetype:*x\]`)},
+			func(d document.Document) bool { return d.FileType == "[x]" }},
+		{search.Query{Text: query.MustParse("content_length:{1 TO 4]")},
+			func(d document.Document) bool { return d.Size > 1 && d.Size <= 4 }},
+		{search.Query{Text: query.MustParse("timestamp:[2025-01-02 TO 2025-01-03]")},
+			func(d document.Document) bool { return d.Modified.Day() == 2 || d.Modified.Day() == 3 }},
+		{search.Query{Text: query.MustParse("timestamp:[* TO *]")},
+			func(d document.Document) bool { return !d.Modified.IsZero() }},
+		{search.Query{Text: query.MustParse("NOT filename:file-3*")},
+			func(d document.Document) bool { return d.Filename != "file-3.txt" }},
+		{search.Query{Text: query.MustParse(`site:a.example\/2`)},
+			func(d document.Document) bool { return strings.HasPrefix(d.URL, "https://a.example/2") }},
+		{search.Query{Text: query.MustParse("inurl:older-1?")},
+			func(d document.Document) bool { return strings.Contains(d.URL, "older-1") }},
 	}
 	fields := []struct {
 		name    string
@@ -127,7 +140,8 @@ func TestColumns(t *testing.T) {
 					}
 					from := min(q.q.Start, len(ids))
 					if d := gocmp.Diff(ids[from:min(from+100, len(ids))], got); d != "" || p.Total != len(ids) {
-						t.Fatalf("round %d: Search(%+v): %d documents (-want %d +got)\n%s", round, q.q, p.Total, len(ids), d)
+						t.Fatalf("round %d: Search(%+v): %d documents (-want %d +got)\n%s", round, q.q, p.Total,
+							len(ids), d)
 					}
 				}
 			}
@@ -175,7 +189,8 @@ func changeSome(t *testing.T, x *index.Index, r *rand.Rand, all *shelf) {
 				batch = append(batch, document.Change{Delete: &document.Ref{Label: d.Label, Path: d.Path}})
 				*all = slices.Delete(*all, i, i+1)
 			case n == 1 && i >= 0:
-				batch = append(batch, document.Change{Tag: &document.Tagging{ID: d.ID, Add: []string{"green"}, Remove: []string{"red"}}})
+				batch = append(batch, document.Change{Tag: &document.Tagging{ID: d.ID, Add: []string{"green"},
+					Remove: []string{"red"}}})
 				tags := slices.DeleteFunc(slices.Clone((*all)[i].Tags), func(s string) bool { return s == "red" })
 				(*all)[i].Tags = append(tags, "green")
 			default:

@@ -211,7 +211,8 @@ func TestKilledWriters(t *testing.T) {
 		if state.Old > 0 {
 			t.Errorf("round %d: %d old files are left", round, state.Old)
 		}
-		most.Segments, most.Files, most.Unlisted = max(most.Segments, state.Segments), max(most.Files, state.Files), max(most.Unlisted, state.Unlisted)
+		most.Segments, most.Files, most.Unlisted = max(most.Segments, state.Segments), max(most.Files,
+			state.Files), max(most.Unlisted, state.Unlisted)
 		stamps, err := x.Stamps(t.Context(), writersLabel)
 		if err != nil {
 			t.Fatal(err)

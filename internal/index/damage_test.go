@@ -39,7 +39,8 @@ func closeIt(t *testing.T, x *Index) {
 // simple returns a document of n paragraphs.
 func simple(path string, n int) document.Change {
 	var b strings.Builder
-	d := &document.Document{ID: "id-" + path, Label: "a", Path: path, Title: "Title", URL: "file:///" + path, Hash: "sha256:"}
+	d := &document.Document{ID: "id-" + path, Label: "a", Path: path, Title: "Title", URL: "file:///" + path,
+		Hash: "sha256:"}
 	for i := range n {
 		part := fmt.Sprintf("paragraph %d of happy %s\n\n", i, path)
 		d.Chunks = append(d.Chunks, document.Chunk{Offset: b.Len(), Length: len(part)})
@@ -95,7 +96,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"text", write("these are my notes, not an index"), errkind.Corrupt, "not an index of knowhow"},
 		{"short text", write("x"), errkind.Corrupt, "not an index of knowhow"},
 		{"half a header", write("SQLite format 3\x00"), errkind.Corrupt, "restore a backup"},
-		{"garbage behind the header", write("SQLite format 3\x00" + strings.Repeat("garbage!", 1000)), errkind.Corrupt, "restore a backup"},
+		{"garbage behind the header", write("SQLite format 3\x00" + strings.Repeat("garbage!", 1000)),
+			errkind.Corrupt, "restore a backup"},
 		{"another program's database", func(t *testing.T, path string) {
 			db, err := sql.Open("sqlite", path)
 			if err != nil {
@@ -126,8 +128,10 @@ func TestOpenRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		x, err := Open(t.Context(), Options{Dir: dir})
-		if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: Open() = %v, want an error of kind %v that says %q and names the file", test.name, err, test.kind, test.want)
+		if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.want) ||
+			!strings.Contains(err.Error(), path) {
+			t.Errorf("%s: Open() = %v, want an error of kind %v that says %q and names the file", test.name, err,
+				test.kind, test.want)
 		}
 		if err == nil {
 			closeIt(t, x)
@@ -178,7 +182,8 @@ func TestNewerWhileOpen(t *testing.T) {
 	}
 	closeIt(t, newer)
 	_, searched := x.Search(t.Context(), search.Query{Text: query.MustParse("happy")})
-	for op, err := range map[string]error{"Search": searched, "Apply": x.Apply(t.Context(), []document.Change{simple("two", 2)})} {
+	for op, err := range map[string]error{"Search": searched, "Apply": x.Apply(t.Context(),
+		[]document.Change{simple("two", 2)})} {
 		if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "update knowhow") {
 			t.Errorf("%s() in a file that was upgraded meanwhile = %v, want an error of kind Unsupported that contains \"update knowhow\"", op, err)
 		}

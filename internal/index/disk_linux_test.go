@@ -25,7 +25,8 @@ func TestPrepareOnFullDisk(t *testing.T) {
 		}
 	})
 	// Parts of the words are written to files.
-	x, err := open(t.Context(), Options{Dir: dir}, setup{schema: schema, segments: segments.Options{BuildLimit: 64 << 10}})
+	x, err := open(t.Context(), Options{Dir: dir}, setup{schema: schema,
+		segments: segments.Options{BuildLimit: 64 << 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,5 +42,6 @@ func TestPrepareOnFullDisk(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, x, document.Change{Put: &document.Document{ID: "new", Label: "docs", Path: "new", Title: "Walrus", Text: "walrus"}})
+	apply(t, x, document.Change{Put: &document.Document{ID: "new", Label: "docs", Path: "new", Title: "Walrus",
+		Text: "walrus"}})
 }

@@ -38,13 +38,16 @@ func (x *Index) Document(ctx context.Context, number int64) (*document.Document,
 			return err
 		}
 		d = &document.Document{
-			ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath, Tags: append([]string{}, r.Tags...),
+			ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath,
+			Tags: append([]string{}, r.Tags...),
 			Type: r.Type, Title: r.Title, Filename: r.Filename, Hash: r.Hash,
 		}
 		var modified sql.NullInt64
 		var seconds, nanoseconds int64
-		err = tx.QueryRowContext(ctx, `SELECT url, mimetype, filetype, lang, host, size, modified, stamp_size, stamp_sec, stamp_nsec FROM docs WHERE id=?`, number).
-			Scan(&d.URL, &d.MIMEType, &d.FileType, &d.Lang, &d.Host, &d.Size, &modified, &d.Stamp.Size, &seconds, &nanoseconds)
+		err = tx.QueryRowContext(ctx, `SELECT url, mimetype, filetype, lang, host, size, modified, stamp_size, stamp_sec, stamp_nsec
+			FROM docs WHERE id=?`, number).
+			Scan(&d.URL, &d.MIMEType, &d.FileType, &d.Lang, &d.Host, &d.Size, &modified, &d.Stamp.Size, &seconds,
+				&nanoseconds)
 		if err != nil {
 			return err
 		}
@@ -87,7 +90,8 @@ func chunkList(ctx context.Context, q database.Querier, number int64) (chunks []
 		err := rows.Scan(&c.Offset, &c.Length, &c.Heading)
 		chunks = append(chunks, c)
 		return err
-	}, `SELECT off, len, heading FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`, rowOf(number, 0), rowOf(number, maxParts-1))
+	}, `SELECT off, len, heading FROM chunks WHERE id BETWEEN ? AND ?
+		ORDER BY id`, rowOf(number, 0), rowOf(number, maxParts-1))
 	return chunks, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/index/segments"
+	"knowhow/internal/index/vectors"
 	"knowhow/internal/query"
 	"knowhow/internal/relevance"
 	"knowhow/internal/segment"
@@ -29,9 +30,8 @@ type evaluator struct {
 	until  time.Time // the end of matching and ranking
 	ended  bool      // the time for the search was over before everything was evaluated
 
-	m      *matched   // what the request that was gathered last matches
-	loaded bool       // sets is set
-	sets   []denseSet // the vectors of the labels of the view
+	m       *matched      // what the request that was gathered last matches
+	vectors *vectors.View // of the labels of the view; nil until they are needed
 
 	negated int                  // how many negations the current part of the query is in
 	known   map[query.Node]found // what conditions on words match, because some queries repeat them

@@ -38,7 +38,9 @@ func execute(t *testing.T, x *Index, text string, args ...any) {
 // scanRow reads the row that a query returns.
 func scanRow(t *testing.T, x *Index, text string, to ...any) error {
 	t.Helper()
-	return x.read(t.Context(), "testing", func(tx *sql.Tx) error { return tx.QueryRowContext(t.Context(), text).Scan(to...) })
+	return x.read(t.Context(), "testing", func(tx *sql.Tx) error {
+		return tx.QueryRowContext(t.Context(), text).Scan(to...)
+	})
 }
 
 // maintain builds missing segments.
@@ -140,7 +142,8 @@ func storedSegments(t testing.TB, x *Index) (all []storedSegment) {
 			}
 			all = append(all, s)
 			return err
-		}, `SELECT s.id, label, file, docs, removed, deleted, body FROM segments s LEFT JOIN segment_bodies b ON b.id=s.id ORDER BY s.id`)
+		}, `SELECT s.id, label, file, docs, removed, deleted, body
+			FROM segments s LEFT JOIN segment_bodies b ON b.id=s.id ORDER BY s.id`)
 	})
 	if err != nil {
 		t.Fatal(err)

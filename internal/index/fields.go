@@ -87,7 +87,8 @@ func (e *evaluator) inRange(ctx context.Context, r query.Range) (segment.Docs, e
 		}
 		return e.selectedNumbers(ctx, "size", within)
 	case "", "title", "content":
-		return nil, fmt.Errorf("a range needs a field whose values have an order, for example timestamp:[now/d-7d TO *]: %w", errkind.Invalid)
+		return nil, fmt.Errorf("a range needs a field whose values have an order, "+
+			"for example timestamp:[now/d-7d TO *]: %w", errkind.Invalid)
 	}
 	if !isText(r.Field) {
 		return e.view.None(), nil
@@ -141,7 +142,8 @@ func between[T cmp.Ordered](r query.Range, bound func(string) (from T, beyond *T
 func sizeBound(s string) (from int64, beyond *int64, err error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return 0, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", document.Truncate(s, 40), errkind.Invalid)
+		return 0, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w",
+			document.Truncate(s, 40), errkind.Invalid)
 	}
 	return n, nil, nil
 }

@@ -22,7 +22,8 @@ import (
 // label must have been used.
 func TestGather(t *testing.T) {
 	put := func(label, path, text string) document.Change {
-		return document.Change{Put: &document.Document{ID: label + "/" + path, Label: label, Path: path, Title: "About " + path, Filename: path, Text: text,
+		return document.Change{Put: &document.Document{ID: label + "/" + path, Label: label, Path: path,
+			Title: "About " + path, Filename: path, Text: text,
 			Chunks: []document.Chunk{{Length: len(text)}}}}
 	}
 	first := []document.Change{put("a", "3", "three"), put("a", "1", "one"), put("b", "1", "one of another label")}
@@ -33,9 +34,12 @@ func TestGather(t *testing.T) {
 	}{
 		{"new", []document.Change{put("a", "5", "five"), put("a", "4", "four")}, 0},
 		{"one", []document.Change{put("a", "4", "four")}, 0},
-		{"new and changed", []document.Change{put("a", "4", "four"), put("a", "1", "once"), put("b", "2", "two"), put("a", "3", "thrice")}, 0},
-		{"without chunks", []document.Change{{Put: &document.Document{ID: "x", Label: "a", Path: "x", Title: "Title"}}}, 0},
-		{"title that is not UTF-8", []document.Change{{Put: &document.Document{ID: "x", Label: "a", Path: "x", Title: "Ti\xfftle"}}}, 0},
+		{"new and changed", []document.Change{put("a", "4", "four"), put("a", "1", "once"), put("b", "2", "two"),
+			put("a", "3", "thrice")}, 0},
+		{"without chunks", []document.Change{{Put: &document.Document{ID: "x", Label: "a", Path: "x",
+			Title: "Title"}}}, 0},
+		{"title that is not UTF-8", []document.Change{{Put: &document.Document{ID: "x", Label: "a", Path: "x",
+			Title: "Ti\xfftle"}}}, 0},
 		{"removed", []document.Change{{Delete: &document.Ref{Label: "a", Path: "3"}}, put("a", "3", "three again")}, 0},
 		{"twice", []document.Change{put("a", "4", "four"), put("a", "4", "fourth"), put("b", "2", "two")}, 1},
 	}
@@ -45,7 +49,8 @@ func TestGather(t *testing.T) {
 			var bodies [2]string
 			for i := range bodies {
 				var log lockedBuffer
-				x, err := Open(ctx, Options{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+				x, err := Open(ctx, Options{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log,
+					&slog.HandlerOptions{Level: slog.LevelDebug}))})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -59,13 +64,16 @@ func TestGather(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := x.change(ctx, "testing", words, func(w *writer) error { return w.apply(ctx, tt.changes) }); err != nil {
+				if err := x.change(ctx, "testing", words, func(w *writer) error {
+					return w.apply(ctx, tt.changes)
+				}); err != nil {
 					t.Fatal(err)
 				}
 				if unused := strings.Count(log.String(), "words that were gathered are not"); unused != tt.unused*i {
 					t.Errorf("%d labels were gathered again, want %d", unused, tt.unused*i)
 				}
-				rows, err := raw(t, x).QueryContext(ctx, `SELECT label, body FROM segments JOIN segment_bodies USING(id) ORDER BY id`)
+				rows, err := raw(t, x).QueryContext(ctx,
+					`SELECT label, body FROM segments JOIN segment_bodies USING(id) ORDER BY id`)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -134,15 +142,18 @@ func TestGatherInParts(t *testing.T) {
 		chunks = append(chunks, document.Chunk{Offset: off, Length: 420, Heading: "Heading"})
 	}
 	put := func(label, path string) document.Change {
-		return document.Change{Put: &document.Document{ID: label + "/" + path, Label: label, Path: path, Title: "About " + path, Filename: path,
+		return document.Change{Put: &document.Document{ID: label + "/" + path, Label: label, Path: path,
+			Title: "About " + path, Filename: path,
 			Text: text, Chunks: chunks}}
 	}
 	first := []document.Change{put("a", "1"), put("a", "2")}
-	second := []document.Change{put("a", "3"), put("a", "1"), put("b", "1"), {Delete: &document.Ref{Label: "a", Path: "2"}}}
+	second := []document.Change{put("a", "3"), put("a", "1"), put("b", "1"),
+		{Delete: &document.Ref{Label: "a", Path: "2"}}}
 	var bodies [2]string
 	for i, limit := range []int{0, 1} {
 		dir := t.TempDir()
-		x, err := open(t.Context(), Options{Dir: dir}, setup{schema: schema, segments: segments.Options{BuildLimit: limit}})
+		x, err := open(t.Context(), Options{Dir: dir}, setup{schema: schema,
+			segments: segments.Options{BuildLimit: limit}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +183,8 @@ func TestGatherInParts(t *testing.T) {
 		if limit == 1 {
 			entries, err := os.ReadDir(filepath.Join(dir, segments.Dir))
 			if err != nil || len(entries) != 3 {
-				t.Errorf("files of segments: %v, %v; want those of two segments and of one that was replaced", entries, err)
+				t.Errorf("files of segments: %v, %v; want those of two segments and of one that was replaced",
+					entries, err)
 			}
 		}
 	}

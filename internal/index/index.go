@@ -25,6 +25,7 @@ import (
 	"knowhow/internal/index/database"
 	"knowhow/internal/index/queue"
 	"knowhow/internal/index/segments"
+	"knowhow/internal/index/vectors"
 )
 
 // FileName is the name of the index file inside the data folder.
@@ -34,6 +35,9 @@ const FileName = "knowhow.db"
 // After this time, it returns what it has found, or an error of kind Busy if it
 // has only waited.
 const maxSearchTime = 2 * time.Second
+
+// embedTime is how long a search waits for the vector of its query, by default.
+const embedTime = 50 * time.Millisecond
 
 // Options configures [Open].
 type Options struct {
@@ -58,14 +62,16 @@ type Options struct {
 
 // An Index is an open index file. Its methods are safe for concurrent use.
 type Index struct {
-	dir      string // the data folder
-	db       *database.DB
-	log      *slog.Logger
-	segments *segments.Store
-	popular  wordCache // fallback of PopularWords
-	counts   searchLog // words that were searched for and are not yet written
-	vectors  vectors   // what searches by meaning need
-	queue    *queue.Queue
+	dir       string // the data folder
+	db        *database.DB
+	log       *slog.Logger
+	segments  *segments.Store
+	popular   wordCache // fallback of PopularWords
+	counts    searchLog // words that were searched for and are not yet written
+	vectors   *vectors.Store
+	embedder  embed.Embedder // nil: searches use words only
+	embedTime time.Duration  // for embedding a query
+	queue     *queue.Queue
 
 	searchTime time.Duration // for waiting, matching and ranking in one search
 	waitTime   time.Duration // for waiting in one search
@@ -104,9 +110,8 @@ func open(ctx context.Context, o Options, s setup) (*Index, error) {
 	if err := database.CheckFolder(filepath.Join(dir, segments.Dir)); err != nil {
 		return nil, err
 	}
-	x := &Index{dir: dir, log: o.Log,
+	x := &Index{dir: dir, log: o.Log, embedder: o.Embedder, embedTime: cmp.Or(o.EmbedTime, embedTime),
 		searchTime: maxSearchTime, waitTime: maxSearchTime}
-	x.vectors.embedder, x.vectors.limit, x.vectors.loadSoon = o.Embedder, cmp.Or(o.EmbedTime, embedTime), make(chan struct{}, 1)
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
@@ -119,9 +124,13 @@ func open(ctx context.Context, o Options, s setup) (*Index, error) {
 	x.queue = queue.New(x.db)
 	x.segments = segments.New(segments.Options{
 		DB: x.db, Documents: storedDocuments{}, Leases: x, Log: x.log,
-		Progress:     func(ctx context.Context, done, total int) { _ = x.SetProgress(ctx, Progress{Done: done, Total: total}) },
+		Progress: func(ctx context.Context, done, total int) {
+			_ = x.SetProgress(ctx, Progress{Done: done, Total: total})
+		},
 		VerifiedSize: s.segments.VerifiedSize, BuildLimit: s.segments.BuildLimit,
 	})
+	x.vectors = vectors.New(vectors.Options{DB: x.db, Embedder: o.Embedder, Log: x.log, Text: window,
+		Generation: segments.Generation})
 	x.expensive = make(chan struct{}, x.db.Readers()-1) // one connection is left for other searches
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop
@@ -130,7 +139,7 @@ func open(ctx context.Context, o Options, s setup) (*Index, error) {
 	}
 	x.done.Go(func() { x.segments.Run(background) })
 	if o.Embedder != nil {
-		x.done.Go(func() { x.loadLoop(background) })
+		x.done.Go(func() { x.vectors.Run(background) })
 	}
 	if !x.db.Writable() {
 		return x, nil

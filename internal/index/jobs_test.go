@@ -27,7 +27,8 @@ func TestFinishJobs(t *testing.T) {
 	one, two := simple("one", 1).Put, simple("two", 1).Put
 	finished := []FinishedJob{{1, []document.Change{{Put: one}}, one.ID}, {2, []document.Change{{Put: two}}, two.ID}}
 	for owner, jobs := range map[string][]FinishedJob{"b": finished[:1], "a": finished} { // a has claimed only one
-		if err := x.FinishJobs(t.Context(), owner, jobs...); !errors.Is(err, queue.ErrLost) || !errors.Is(err, errkind.Conflict) {
+		if err := x.FinishJobs(t.Context(), owner, jobs...); !errors.Is(err, queue.ErrLost) ||
+			!errors.Is(err, errkind.Conflict) {
 			t.Errorf("FinishJobs() of %s with a job that it has not claimed = %v", owner, err)
 		}
 		if _, err := x.RecordOf(t.Context(), one.ID); !errors.Is(err, errkind.NotFound) {

@@ -32,8 +32,10 @@ func TestLeftovers(t *testing.T) {
 		return path
 	}
 	week := 7 * 24 * time.Hour
-	gone := []string{make("a.tmp", week), make("a.positions.tmp", time.Hour), make("b.segment", 11*time.Minute), make("future.tmp", -week)}
-	kept := []string{make("c.tmp", 0), make("c.positions.tmp", 9*time.Minute), make("d.segment", time.Minute), make("mine.txt", week)}
+	gone := []string{make("a.tmp", week), make("a.positions.tmp", time.Hour), make("b.segment", 11*time.Minute),
+		make("future.tmp", -week)}
+	kept := []string{make("c.tmp", 0), make("c.positions.tmp", 9*time.Minute), make("d.segment", time.Minute),
+		make("mine.txt", week)}
 	for _, path := range listed {
 		at := time.Now().Add(-week)
 		if err := os.Chtimes(path, at, at); err != nil {

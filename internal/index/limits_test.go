@@ -25,14 +25,16 @@ func TestPartial(t *testing.T) {
 		apply(t, x, simple(fmt.Sprint(i), 3))
 	}
 	x.searchTime = 0
-	for _, text := range []string{"happy", "happy OR paragraph", "happy paragraph of", "p* NOT x", "hap~2", `"of happy"`} {
+	for _, text := range []string{"happy", "happy OR paragraph", "happy paragraph of", "p* NOT x", "hap~2",
+		`"of happy"`} {
 		p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10})
 		if err != nil || !p.Partial || !p.AtLeast {
 			t.Errorf("Search(%q) without time = %+v, %v, want a partial result", text, p, err)
 		}
 	}
 	x.searchTime = maxSearchTime
-	if p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10}); err != nil || p.Partial || p.Total != 3 {
+	if p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10}); err != nil ||
+		p.Partial || p.Total != 3 {
 		t.Errorf("Search(happy) = %+v, %v, want all of 3 documents", p, err)
 	}
 }
@@ -44,7 +46,8 @@ func TestRepeatedWildcards(t *testing.T) {
 	defer closeIt(t, x)
 	apply(t, x, large(300)...)
 	apply(t, x, simple("one", 3))
-	for _, text := range []string{strings.Repeat("*a* ", 1000), strings.Repeat("(p* NOT *x1) OR ", 300) + "z", strings.Repeat("hap~2^3 ", 800)} {
+	for _, text := range []string{strings.Repeat("*a* ", 1000), strings.Repeat("(p* NOT *x1) OR ", 300) + "z",
+		strings.Repeat("hap~2^3 ", 800)} {
 		p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10})
 		if err != nil || p.Partial || p.Total == 0 {
 			t.Errorf("Search(%.20q...) = %+v, %v, want all documents", text, p, err)
@@ -67,7 +70,8 @@ func TestExpensive(t *testing.T) {
 	for range cap(x.expensive) {
 		<-x.expensive
 	}
-	for _, text := range []string{strings.Repeat("hap~1 ", 200), strings.Repeat("p* ", 200), strings.Repeat("*a*b* OR ", 200) + "happy", strings.Repeat("happy ", 1000)} {
+	for _, text := range []string{strings.Repeat("hap~1 ", 200), strings.Repeat("p* ", 200),
+		strings.Repeat("*a*b* OR ", 200) + "happy", strings.Repeat("happy ", 1000)} {
 		if _, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10}); err != nil {
 			t.Errorf("Search(%.20q...) = %v", text, err)
 		}
@@ -129,7 +133,8 @@ func TestBoosts(t *testing.T) {
 	for range 20 {
 		nested = "(" + nested + "^1000000)"
 	}
-	for _, text := range []string{"happy^100000000000000000000000000000000000000000", "happy^0", nested, "(" + nested + " OR one)^9999999 title^0"} {
+	for _, text := range []string{"happy^100000000000000000000000000000000000000000", "happy^0", nested, "(" +
+		nested + " OR one)^9999999 title^0"} {
 		p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10})
 		if err != nil || p.Total != 2 || len(p.Hits) != 2 {
 			t.Errorf("Search(%s) = %+v, %v, want 2 documents", text, p, err)
@@ -153,7 +158,8 @@ func TestWaiting(t *testing.T) {
 		x.expensive <- struct{}{}
 	}
 	x.waitTime = 10 * time.Millisecond
-	for _, text := range []string{"*a*", "p*", "content:p* of", strings.Repeat("happy ", 200), strings.Repeat("hap~1 ", 20)} {
+	for _, text := range []string{"*a*", "p*", "content:p* of", strings.Repeat("happy ", 200),
+		strings.Repeat("hap~1 ", 20)} {
 		_, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10})
 		if !errors.Is(err, errkind.Busy) || !strings.Contains(err.Error(), "try again") {
 			t.Errorf("Search(%.20q) = %v, want an error of kind Busy that says what to do", text, err)

@@ -55,7 +55,8 @@ func storeManyWords(t *testing.T, dir string) {
 	x := openIn(t, dir)
 	defer closeIt(t, x)
 	last := text.String()[text.Len()-9:]
-	apply(t, x, document.Change{Put: &document.Document{ID: "a", Label: "a", Path: "a", Title: "a", Text: text.String(), Chunks: chunks}})
+	apply(t, x, document.Change{Put: &document.Document{ID: "a", Label: "a", Path: "a", Title: "a",
+		Text: text.String(), Chunks: chunks}})
 	if n := total(t, x, strings.TrimSpace(last)); n != 1 {
 		t.Errorf("the last word is found in %d documents", n)
 	}

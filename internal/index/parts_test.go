@@ -30,8 +30,10 @@ func TestGlob(t *testing.T) {
 		pattern, word string
 		want          bool
 	}{
-		{"a*z", "abcz", true}, {"a*z", "az", true}, {"a*z", "abcy", false}, {"*b*", "abc", true}, {"?b?", "abc", true}, {"?b?", "ab", false},
-		{"a*b*c", "aXbXbYc", true}, {"a*b*c", "aXbXbY", false}, {`a\*b`, "a*b", true}, {`a\*b`, "axb", false}, {"検*", "検索", true}, {"*", "", true},
+		{"a*z", "abcz", true}, {"a*z", "az", true}, {"a*z", "abcy", false}, {"*b*", "abc", true}, {"?b?", "abc",
+			true}, {"?b?", "ab", false},
+		{"a*b*c", "aXbXbYc", true}, {"a*b*c", "aXbXbY", false}, {`a\*b`, "a*b", true}, {`a\*b`, "axb", false}, {"検*",
+			"検索", true}, {"*", "", true},
 		{"", "", true}, {"", "a", false}, {"*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac", false},
 	}
 	for _, test := range tests {

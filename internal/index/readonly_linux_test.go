@@ -24,7 +24,8 @@ func TestReadOnly(t *testing.T) {
 	read := func(when string) {
 		t.Helper()
 		// A mount that only the process and its children see.
-		cmd := exec.Command("unshare", "-rm", "sh", "-c", `mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && echo mounted && exec "$@"`,
+		cmd := exec.Command("unshare", "-rm", "sh", "-c",
+			`mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && echo mounted && exec "$@"`,
 			dir, os.Args[0], "-test.run=^TestReadOnly$", "-test.v")
 		cmd.Env = append(os.Environ(), "KNOWHOW_TEST_READ_ONLY="+dir)
 		out, err := cmd.CombinedOutput()
@@ -40,7 +41,8 @@ func TestReadOnly(t *testing.T) {
 	closeIt(t, x)
 	read("closed")
 	x = openIn(t, dir)
-	apply(t, x, document.Change{Put: &document.Document{ID: "new", Label: "docs", Path: "new", Title: "Walrus", Text: "walrus"}})
+	apply(t, x, document.Change{Put: &document.Document{ID: "new", Label: "docs", Path: "new", Title: "Walrus",
+		Text: "walrus"}})
 	read("open")
 	log, err := os.ReadFile(x.db.Path() + "-wal")
 	if err != nil {
@@ -61,7 +63,8 @@ func readOnlyIndex(t *testing.T, dir string) {
 	}
 	x, err := Open(t.Context(), Options{Dir: dir, ReadOnly: true})
 	if _, e := os.Stat(dir + "/" + FileName + "-shm"); e != nil && err != nil {
-		if _, e := os.Stat(dir + "/" + FileName + "-wal"); e != nil || !errors.Is(err, errkind.Denied) || !strings.Contains(err.Error(), "copy the data folder") {
+		if _, e := os.Stat(dir + "/" + FileName + "-wal"); e != nil || !errors.Is(err, errkind.Denied) ||
+			!strings.Contains(err.Error(), "copy the data folder") {
 			t.Errorf("Open() = %v", err)
 		}
 		return
@@ -77,7 +80,8 @@ func readOnlyIndex(t *testing.T, dir string) {
 	if problems, err := x.Examine(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("Examine() = %v, %v", problems, err)
 	}
-	err = x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "x", Label: "docs", Path: "x", Title: "x", Text: "x"}}})
+	err = x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "x", Label: "docs", Path: "x",
+		Title: "x", Text: "x"}}})
 	if !errors.Is(err, errkind.Denied) {
 		t.Errorf("Apply() = %v", err)
 	}

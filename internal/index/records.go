@@ -13,7 +13,8 @@ import (
 	"knowhow/internal/errkind"
 )
 
-const recordColumns = `d.id, d.doc_id, d.label, d.path, d.from_source, d.source_path, d.type, d.title, d.filename, d.hash, d.text_size, d.created, d.updated,
+const recordColumns = `d.id, d.doc_id, d.label, d.path, d.from_source, d.source_path, d.type, d.title, d.filename,
+	d.hash, d.text_size, d.created, d.updated,
 	(SELECT json_group_array(t.name) FROM doc_tags dt JOIN tags t ON t.id=dt.tag WHERE dt.doc=d.id)`
 
 // scanRecord reads the columns recordColumns.
@@ -21,7 +22,8 @@ func scanRecord(scan func(...any) error) (*document.Record, error) {
 	r := &document.Record{}
 	var created, updated int64
 	var tags []byte
-	err := scan(&r.Number, &r.ID, &r.Label, &r.Path, &r.FromSource, &r.SourcePath, &r.Type, &r.Title, &r.Filename, &r.Hash, &r.TextSize, &created, &updated, &tags)
+	err := scan(&r.Number, &r.ID, &r.Label, &r.Path, &r.FromSource, &r.SourcePath, &r.Type, &r.Title, &r.Filename,
+		&r.Hash, &r.TextSize, &created, &updated, &tags)
 	if err != nil {
 		return nil, err
 	}
@@ -65,14 +67,16 @@ func findRecord(ctx context.Context, q querier, where string, value any) (*docum
 
 // Records returns the documents that a filter selects, the newest first, and how
 // many there are without Limit and Offset.
-func (x *Index) Records(ctx context.Context, f document.RecordFilter) (records []document.Record, total int, err error) {
+func (x *Index) Records(ctx context.Context, f document.RecordFilter) (records []document.Record, total int,
+	err error) {
 	where, args := conditions{labels: f.Labels, tags: f.Tags, written: f.Written}.where()
 	if f.SourcePath != "" {
 		where += ` AND d.source_path=?`
 		args = append(args, f.SourcePath)
 	}
 	err = x.read(ctx, "listing documents", func(tx *sql.Tx) error {
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+where, args...).Scan(&total); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+where,
+			args...).Scan(&total); err != nil {
 			return err
 		}
 		return collect(ctx, tx, func(rows *sql.Rows) error {
@@ -81,7 +85,8 @@ func (x *Index) Records(ctx context.Context, f document.RecordFilter) (records [
 				records = append(records, *r)
 			}
 			return err
-		}, `SELECT `+recordColumns+` FROM docs d WHERE `+where+` ORDER BY d.id DESC LIMIT ? OFFSET ?`, append(args, f.Limit, f.Offset)...)
+		}, `SELECT `+recordColumns+` FROM docs d WHERE `+where+`
+			ORDER BY d.id DESC LIMIT ? OFFSET ?`, append(args, f.Limit, f.Offset)...)
 	})
 	return records, total, err
 }
@@ -108,7 +113,8 @@ func (x *Index) Chunks(ctx context.Context, number int64) (record *document.Reco
 			}
 			chunks = append(chunks, text[off:off+n])
 			return nil
-		}, `SELECT off, len FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`, rowOf(number, 0), rowOf(number, maxParts-1))
+		}, `SELECT off, len FROM chunks WHERE id BETWEEN ? AND ?
+			ORDER BY id`, rowOf(number, 0), rowOf(number, maxParts-1))
 	})
 	return record, chunks, err
 }

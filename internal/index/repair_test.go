@@ -130,7 +130,9 @@ func TestDamageWhileRunning(t *testing.T) {
 		}
 	}
 	for n := range 8 {
-		tests[fmt.Sprintf("part %d", n)] = func(t *testing.T, path string) { flip(t, path, size(t, path)*int64(n)/8, size(t, path)/8) }
+		tests[fmt.Sprintf("part %d", n)] = func(t *testing.T, path string) {
+			flip(t, path, size(t, path)*int64(n)/8, size(t, path)/8)
+		}
 	}
 	for name, harm := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +165,8 @@ func TestDamageWhileRunning(t *testing.T) {
 			if err := x.Maintain(t.Context(), nil); err != nil {
 				t.Fatalf("Maintain() = %v", err)
 			}
-			for text, want := range map[string]int{"happy": 300, "unique9": 1, "unique299": 1, "unique7": 0, "unique8": 0, "large7": 1} {
+			for text, want := range map[string]int{"happy": 300, "unique9": 1, "unique299": 1, "unique7": 0,
+				"unique8": 0, "large7": 1} {
 				p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 100})
 				if err != nil || p.Total != want || p.Partial || len(p.Hits) != min(want, 100) {
 					t.Errorf("after Maintain, Search(%s) = %+v, %v, want %d documents", text, p, err, want)

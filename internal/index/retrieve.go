@@ -52,7 +52,7 @@ func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 	if err := (search.Query{Text: q.Text, Num: q.Top}).Validate(nil); err != nil {
 		return nil, err
 	}
-	if v := x.vectors.embedder; v != nil && q.Ranking == search.ByMeaning && embed.Foreign(v, q.Text.String()) {
+	if v := x.embedder; v != nil && q.Ranking == search.ByMeaning && embed.Foreign(v, q.Text.String()) {
 		return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
 	}
 	var page *search.ChunkPage
@@ -66,15 +66,15 @@ func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 
 // options returns what a search needs beside the evaluator.
 func (e *evaluator) options() retrieval.Options {
-	o := retrieval.Options{Languages: e.langs, Wait: e.x.vectors.limit, Log: e.x.log}
-	if e.x.vectors.embedder == nil {
+	o := retrieval.Options{Languages: e.langs, Wait: e.x.embedTime, Log: e.x.log}
+	if e.x.embedder == nil {
 		return o
 	}
 	o.Vector = func(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
-		if err := e.loadVectors(ctx); err != nil || len(e.sets) == 0 {
+		if err := e.loadVectors(ctx); err != nil || e.vectors.Empty() {
 			return nil, err
 		}
-		return e.x.vectors.query(ctx, text, min(limit, time.Until(e.until)))
+		return e.x.vectors.Query(ctx, text, min(limit, time.Until(e.until)))
 	}
 	return o
 }
@@ -445,7 +445,7 @@ func (e *evaluator) gatherChunks(ctx context.Context, m *matched, r *retrieval.R
 		docs = append(docs, c.Document)
 	}
 	for _, h := range m.dense.near {
-		docs = append(docs, h.doc())
+		docs = append(docs, h.Document)
 	}
 	slices.Sort(docs)
 	return m.dense.addChunks(ctx, out, slices.Compact(docs))
@@ -478,11 +478,11 @@ func (e *evaluator) gatherNearest(ctx context.Context, r *retrieval.Request, c *
 	if d == nil || err != nil {
 		return err
 	}
-	hits, err := d.nearest(ctx, r.Chunks)
+	hits, err := e.vectors.Nearest(ctx, d.query, r.Chunks, d.allow)
 	for _, h := range hits {
-		c.Chunks = append(c.Chunks, retrieval.Chunk{Document: h.doc(), Number: h.number(), Cosine: h.score, HasCosine: true})
+		c.Chunks = append(c.Chunks, retrieval.Chunk{Document: h.Document, Number: h.Chunk, Cosine: h.Score, HasCosine: true})
 	}
-	c.Total = d.documents()
+	c.Total = e.vectors.Documents(len(d.query), d.allow)
 	return err
 }
 

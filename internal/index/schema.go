@@ -4,6 +4,7 @@ import (
 	"knowhow/internal/index/database"
 	"knowhow/internal/index/queue"
 	"knowhow/internal/index/segments"
+	"knowhow/internal/index/vectors"
 )
 
 // schema is the tables of the index. Their versions begin with 7, because programs
@@ -30,9 +31,6 @@ var schema = database.Schema{Application: 0x4b6e4877 /* KnHw */, First: 7, Creat
 // sources.rules is which files of a source are indexed ([document.Rules] as JSON,
 // or ""), sources.left_out what is left out ([LeftOut] as JSON, or "" until it is
 // known).
-//
-// The vectors of chunks have numbers that are never used again; see vectors.go.
-// models.used is when vectors of the model were last written or looked for.
 const tables = `
 CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE docs(
@@ -79,18 +77,18 @@ CREATE TABLE doc_tags(
 CREATE INDEX doc_tags_tag ON doc_tags(tag, doc);
 CREATE TABLE texts(id INTEGER PRIMARY KEY, size INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE sections(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE pages(doc INTEGER NOT NULL, off INTEGER NOT NULL, label TEXT NOT NULL, PRIMARY KEY(doc, off)) WITHOUT ROWID;
-CREATE TABLE chunks(id INTEGER PRIMARY KEY, off INTEGER NOT NULL, len INTEGER NOT NULL, heading TEXT NOT NULL);
-CREATE TABLE models(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, used INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE vectors(
-	id INTEGER PRIMARY KEY AUTOINCREMENT,
-	chunk INTEGER NOT NULL REFERENCES chunks(id) ON DELETE CASCADE,
-	model INTEGER NOT NULL REFERENCES models(id),
+CREATE TABLE pages(
+	doc INTEGER NOT NULL,
+	off INTEGER NOT NULL,
 	label TEXT NOT NULL,
-	vector BLOB NOT NULL,
-	UNIQUE(chunk, model));
-CREATE INDEX vectors_label ON vectors(label, model, id);
-CREATE TABLE queries(word TEXT NOT NULL, label TEXT NOT NULL, n INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(word, label)) WITHOUT ROWID;
+	PRIMARY KEY(doc, off)) WITHOUT ROWID;
+CREATE TABLE chunks(id INTEGER PRIMARY KEY, off INTEGER NOT NULL, len INTEGER NOT NULL, heading TEXT NOT NULL);
+CREATE TABLE queries(
+	word TEXT NOT NULL,
+	label TEXT NOT NULL,
+	n INTEGER NOT NULL,
+	last INTEGER NOT NULL,
+	PRIMARY KEY(word, label)) WITHOUT ROWID;
 CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE sources(
 	label TEXT PRIMARY KEY,
@@ -98,27 +96,21 @@ CREATE TABLE sources(
 	description TEXT NOT NULL,
 	rules TEXT NOT NULL,
 	left_out TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
-` + segments.Tables + queue.Tables
+` + vectors.Tables + segments.Tables + queue.Tables
 
-// The keys of table kv.
+// keyProgress is the beginning of keys of table kv. It is followed by a label; see
+// SetProgress.
+const keyProgress = "progress:"
+
+// The rows of chunks and texts are numbered by documents and parts; see
+// [database.PartRow].
 const (
-	keyProgress   = "progress:" // followed by a label; see SetProgress
-	keyVectorTime = "vectors"   // when all chunks will have vectors, and when that was estimated
+	chunkBits = database.PartBits
+	maxParts  = database.MaxParts
 )
 
-// A row number in chunks and texts is a document number and, in the lowest
-// chunkBits bits, the number of a part of the document. So the document number
-// is known without a join.
-const (
-	chunkBits = 20
-	maxParts  = 1 << chunkBits
-)
+func rowOf(doc int64, n int) int64 { return database.PartRow(doc, n) }
 
-// rowOf returns the row number of part n of a document in chunks and texts.
-func rowOf(doc int64, n int) int64 { return doc<<chunkBits | int64(n) }
-
-// Sizes of stored values.
-const (
-	textPart  = 32 << 10 // bytes of a text in one row of texts, before they are compressed
-	titleSize = 1 << 10  // bytes of a title that are embedded
-)
+// textPart is how many bytes of a text are in one row of texts, before they are
+// compressed.
+const textPart = 32 << 10

@@ -30,7 +30,8 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]doc
 	err := x.read(ctx, "reading the sections of a document", func(tx *sql.Tx) error {
 		var label string
 		var body []byte
-		err := tx.QueryRowContext(ctx, `SELECT d.label, coalesce(s.body, '[]') FROM docs d LEFT JOIN sections s ON s.id=d.id WHERE d.doc_id=?`, id).
+		err := tx.QueryRowContext(ctx, `SELECT d.label, coalesce(s.body, '[]')
+			FROM docs d LEFT JOIN sections s ON s.id=d.id WHERE d.doc_id=?`, id).
 			Scan(&label, &body)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, label) {
 			return document.Missing(id)
@@ -74,5 +75,6 @@ const (
 	locateQuery = `SELECT doc_id, label FROM docs
 		WHERE source_path=?1 OR path=?1 AND label IN (SELECT label FROM segments) ORDER BY label, id`
 	locateTitleQuery = `SELECT doc_id, label FROM docs
-		WHERE title=? AND source_path='' AND path>='.' AND path<'/' AND label IN (SELECT label FROM segments) ORDER BY label, id`
+		WHERE title=? AND source_path='' AND path>='.' AND path<'/' AND label IN (SELECT label FROM segments)
+			ORDER BY label, id`
 )

@@ -94,7 +94,8 @@ func (x *Index) WrittenLabels(ctx context.Context, labels []string) ([]string, e
 // writtenLabelsQuery finds documents that users wrote by their paths, which begin
 // with a dot, because the index of paths begins with the label.
 const writtenLabelsQuery = `SELECT j.value FROM json_each(?) j
-	WHERE EXISTS (SELECT 1 FROM docs d WHERE d.label=j.value AND d.path>='.' AND d.path<'/' AND NOT d.from_source) ORDER BY j.value`
+	WHERE EXISTS (SELECT 1 FROM docs d WHERE d.label=j.value AND d.path>='.' AND d.path<'/' AND NOT d.from_source)
+		ORDER BY j.value`
 
 // AddSource stores a source. If a source with this label and path exists, its
 // rules are replaced, and so is its description if the new one is not empty. A
@@ -110,7 +111,8 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 	}
 	return x.write(ctx, "adding a source", func(tx *sql.Tx) error {
 		var other document.Source
-		err := tx.QueryRowContext(ctx, `SELECT label, path FROM sources WHERE label=? OR path=? ORDER BY label=? DESC`, s.Label, s.Path, s.Label).
+		err := tx.QueryRowContext(ctx,
+			`SELECT label, path FROM sources WHERE label=? OR path=? ORDER BY label=? DESC`, s.Label, s.Path, s.Label).
 			Scan(&other.Label, &other.Path)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
@@ -120,11 +122,13 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 		case err != nil:
 			return err
 		case other.Label == s.Label && other.Path == s.Path:
-			_, err = tx.ExecContext(ctx, `UPDATE sources SET description=CASE ?1 WHEN '' THEN description ELSE ?1 END, rules=?3 WHERE label=?2`,
+			_, err = tx.ExecContext(ctx,
+				`UPDATE sources SET description=CASE ?1 WHEN '' THEN description ELSE ?1 END, rules=?3 WHERE label=?2`,
 				s.Description, s.Label, rules)
 			return err
 		case other.Label == s.Label:
-			return fmt.Errorf("label %q belongs to the source %s: choose another label: %w", s.Label, other.Path, errkind.Conflict)
+			return fmt.Errorf("label %q belongs to the source %s: choose another label: %w", s.Label, other.Path,
+				errkind.Conflict)
 		}
 		return fmt.Errorf("%s is already a source with the label %q: %w", s.Path, other.Label, errkind.Conflict)
 	})
@@ -248,7 +252,8 @@ func somePaths(ctx context.Context, q querier, label string) ([]string, error) {
 		}
 		chunks += n
 		return err
-	}, `SELECT path, 1+(SELECT count(*) FROM chunks c WHERE c.id BETWEEN d.id<<? AND (d.id<<?)+?) FROM docs d WHERE label=? AND from_source LIMIT 50`,
+	}, `SELECT path, 1+(SELECT count(*) FROM chunks c WHERE c.id BETWEEN d.id<<? AND (d.id<<?)+?) FROM docs d
+		WHERE label=? AND from_source LIMIT 50`,
 		chunkBits, chunkBits, maxParts-1, label)
 	return paths, err
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"slices"
 
-	"knowhow/internal/analysis"
 	"knowhow/internal/index/database"
 	"knowhow/internal/index/queue"
 	"knowhow/internal/index/segments"
@@ -49,12 +48,4 @@ func (x *Index) prepared(tx *sql.Tx) *preparedTx { return x.db.Prepared(tx) }
 // is called again without it.
 func (x *Index) readSegments(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
 	return x.segments.Retry(ctx, func() error { return x.read(ctx, op, f) })
-}
-
-// tokensOf returns the tokens of a text in a language.
-func tokensOf(text string, l analysis.Language) (tokens []string) {
-	for t := range analysis.Tokens(text, l) {
-		tokens = append(tokens, t.Text)
-	}
-	return tokens
 }

@@ -13,6 +13,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/index/segments"
+	"knowhow/internal/index/vectors"
 	"knowhow/internal/search"
 )
 
@@ -20,7 +21,8 @@ import (
 // the names of the leases that the owner now has. At most one owner among all
 // processes has a lease at a time. A lease that is not renewed expires after
 // its ttl.
-func (x *Index) Lease(ctx context.Context, owner string, ttl time.Duration, names ...string) (held []string, err error) {
+func (x *Index) Lease(ctx context.Context, owner string, ttl time.Duration, names ...string) (held []string,
+	err error) {
 	if owner == "" || ttl <= 0 || slices.Contains(names, "") {
 		return nil, fmt.Errorf("a lease needs a name, an owner and a time: %w", errkind.Invalid)
 	}
@@ -153,7 +155,8 @@ func (x *Index) setProgress(ctx context.Context, progress []Progress) error {
 					now = 0
 				}
 				query = `INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`
-				args = append(args, fmt.Sprintf("%d %d %d %d %s %s", p.Done, p.Total, now, p.Unchanged, p.Stopped, p.Message))
+				args = append(args, fmt.Sprintf("%d %d %d %d %s %s", p.Done, p.Total, now, p.Unchanged, p.Stopped,
+					p.Message))
 			}
 			if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 				return err
@@ -252,37 +255,6 @@ func (x *Index) Indexing(ctx context.Context, labels []string) (done, total int,
 	return done, total, true
 }
 
-// vectorStale is how long an estimate of [Index.SetVectorTime] is valid.
-const vectorStale = time.Minute
-
-// SetVectorTime stores the estimated time until all chunks have vectors, for the
-// [Stats] of all processes; 0 removes it.
-func (x *Index) SetVectorTime(ctx context.Context, left time.Duration) error {
-	return x.write(ctx, "storing the time left for vectors", func(tx *sql.Tx) error {
-		if left <= 0 {
-			_, err := tx.ExecContext(ctx, `DELETE FROM kv WHERE key=?`, keyVectorTime)
-			return err
-		}
-		now := time.Now()
-		_, err := tx.ExecContext(ctx, `INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`,
-			keyVectorTime, fmt.Sprint(now.Add(left).UnixMilli(), " ", now.UnixMilli()))
-		return err
-	})
-}
-
-// vectorTime returns the time until all chunks have vectors, or 0 if it is not known.
-func vectorTime(ctx context.Context, tx *sql.Tx) (time.Duration, error) {
-	value, err := kvValue(ctx, tx, keyVectorTime)
-	var end, at int64
-	if n, _ := fmt.Sscan(value, &end, &at); n != 2 || err != nil {
-		return 0, err
-	}
-	if age := time.Since(time.UnixMilli(at)); age > vectorStale || age < -vectorStale {
-		return 0, nil
-	}
-	return max(time.Until(time.UnixMilli(end)), time.Second), nil
-}
-
 // Health reports green, or red once damage was met; see [search.Service].
 func (x *Index) Health(ctx context.Context) (search.Health, error) {
 	err := x.read(ctx, "checking the index", func(tx *sql.Tx) error {
@@ -307,12 +279,13 @@ func (x *Index) Health(ctx context.Context) (search.Health, error) {
 
 // Stats is how much an index holds.
 type Stats struct {
-	Documents  int
-	Chunks     int
-	Vectors    int           // chunks with a vector of the model that was used last
-	VectorTime time.Duration // estimated time until all chunks have one; 0 if it is not known, or nothing is being computed
-	TextBytes  int64         // of all texts
-	FileBytes  int64         // of the index file with its write-ahead log, and of the segments in files
+	Documents int
+	Chunks    int
+	Vectors   int // chunks with a vector of the model that was used last
+	// estimated time until all chunks have one; 0 if it is not known, or nothing is being computed
+	VectorTime time.Duration
+	TextBytes  int64 // of all texts
+	FileBytes  int64 // of the index file with its write-ahead log, and of the segments in files
 	Segments   int
 	ByLabel    map[string]LabelStats
 }
@@ -331,11 +304,11 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM chunks`).Scan(&s.Chunks); err != nil {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM vectors WHERE model=(SELECT id FROM models ORDER BY used DESC LIMIT 1)`).Scan(&s.Vectors); err != nil {
+		if err := tx.QueryRowContext(ctx, vectors.CountQuery).Scan(&s.Vectors); err != nil {
 			return err
 		}
 		var err error
-		if s.VectorTime, err = vectorTime(ctx, tx); err != nil {
+		if s.VectorTime, err = vectors.TimeLeft(ctx, tx); err != nil {
 			return err
 		}
 		if s.Segments, s.FileBytes, err = segments.Stats(ctx, tx); err != nil {

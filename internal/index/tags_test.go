@@ -53,12 +53,17 @@ func TestTags(t *testing.T) {
 		{"another", with("2", "red"), []string{"red"}, []string{"1", "2"}},
 		{"replaced without tags", with("1"), []string{"blue"}, []string{"1"}},
 		{"replaced with tags", with("1", "green"), []string{"red"}, []string{"2"}},
-		{"replaced with an empty list", document.Change{Put: func() *document.Document { d := with("1").Put; d.Tags = []string{}; return d }()},
+		{"replaced with an empty list",
+			document.Change{Put: func() *document.Document { d := with("1").Put; d.Tags = []string{}; return d }()},
 			[]string{"green"}, []string{}},
-		{"added", document.Change{Tag: &document.Tagging{ID: "id-1", Add: []string{"red", "red", "new"}}}, []string{"red"}, []string{"1", "2"}},
-		{"removed", document.Change{Tag: &document.Tagging{ID: "id-2", Remove: []string{"red", "unknown"}}}, []string{"red"}, []string{"1"}},
-		{"both", document.Change{Tag: &document.Tagging{ID: "id-1", Add: many, Remove: []string{"red", "new"}}}, []string{"m0"}, []string{"1"}},
-		{"of a removed document", document.Change{Delete: &document.Ref{Label: "a", Path: "1"}}, []string{"m0"}, []string{}},
+		{"added", document.Change{Tag: &document.Tagging{ID: "id-1", Add: []string{"red", "red", "new"}}},
+			[]string{"red"}, []string{"1", "2"}},
+		{"removed", document.Change{Tag: &document.Tagging{ID: "id-2", Remove: []string{"red", "unknown"}}},
+			[]string{"red"}, []string{"1"}},
+		{"both", document.Change{Tag: &document.Tagging{ID: "id-1", Add: many, Remove: []string{"red", "new"}}},
+			[]string{"m0"}, []string{"1"}},
+		{"of a removed document", document.Change{Delete: &document.Ref{Label: "a", Path: "1"}}, []string{"m0"},
+			[]string{}},
 		{"of its successor", with("1"), []string{"m0"}, []string{}},
 		{"of the label", with("1"), []string{"collection:a"}, []string{"1", "2"}},
 		{"of another label", with("1"), []string{"collection:b"}, []string{}},
@@ -81,12 +86,17 @@ func TestTags(t *testing.T) {
 		{"not UTF-8", with("3", "\xff"), errkind.Invalid},
 		{"long", with("3", strings.Repeat("x", document.MaxTagSize+1)), errkind.Invalid},
 		{"of a label", with("3", "collection:b"), errkind.Invalid},
-		{"added of a label", document.Change{Tag: &document.Tagging{ID: "id-1", Add: []string{"collection:b"}}}, errkind.Invalid},
-		{"removed of a label", document.Change{Tag: &document.Tagging{ID: "id-1", Remove: []string{"collection:a"}}}, errkind.Invalid},
+		{"added of a label", document.Change{Tag: &document.Tagging{ID: "id-1", Add: []string{"collection:b"}}},
+			errkind.Invalid},
+		{"removed of a label", document.Change{Tag: &document.Tagging{ID: "id-1", Remove: []string{"collection:a"}}},
+			errkind.Invalid},
 		{"too many", with("3", append(many, "more")...), errkind.Invalid},
-		{"too many together", document.Change{Tag: &document.Tagging{ID: "id-1", Add: []string{"more"}}}, errkind.Invalid},
-		{"unknown document", document.Change{Tag: &document.Tagging{ID: "nosuch", Add: []string{"red"}}}, errkind.NotFound},
-		{"two changes", document.Change{Tag: &document.Tagging{ID: "id-1"}, Delete: &document.Ref{Label: "a", Path: "1"}}, errkind.Invalid},
+		{"too many together", document.Change{Tag: &document.Tagging{ID: "id-1", Add: []string{"more"}}},
+			errkind.Invalid},
+		{"unknown document", document.Change{Tag: &document.Tagging{ID: "nosuch", Add: []string{"red"}}},
+			errkind.NotFound},
+		{"two changes", document.Change{Tag: &document.Tagging{ID: "id-1"},
+			Delete: &document.Ref{Label: "a", Path: "1"}}, errkind.Invalid},
 		{"none", document.Change{}, errkind.Invalid},
 	}
 	for _, test := range refused {
@@ -111,7 +121,8 @@ func TestMoved(t *testing.T) {
 		Label       string
 	}
 	read := func() (r row) {
-		if err := scanRow(t, x, `SELECT id, created, label FROM docs WHERE doc_id='id-kept'`, &r.ID, &r.Created, &r.Label); err != nil {
+		if err := scanRow(t, x, `SELECT id, created, label FROM docs WHERE doc_id='id-kept'`, &r.ID, &r.Created,
+			&r.Label); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -134,7 +145,8 @@ func TestMoved(t *testing.T) {
 		}
 		for _, other := range []string{"a", "b", "c"} {
 			for _, text := range []string{"", "kept", "paragraph of kept"} {
-				p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Labels: []string{other}, Tags: []string{"red"}, Num: 10})
+				p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Labels: []string{other},
+					Tags: []string{"red"}, Num: 10})
 				if n := map[bool]int{true: 1}[other == label]; err != nil || p.Total != n || len(p.Hits) != n {
 					t.Errorf("moved to %s, Search(%q) in %s = %+v, %v, want %d", label, text, other, p, err, n)
 				}
@@ -159,10 +171,12 @@ func TestUserColumns(t *testing.T) {
 		apply(t, x, c)
 		var got row
 		var created, updated, modified int64
-		err := raw(t, x).QueryRow(`SELECT type, source_path, created, updated, coalesce(modified, 0) FROM docs WHERE doc_id='id-1'`).
+		err := raw(t, x).QueryRow(`SELECT type, source_path, created, updated, coalesce(modified, 0)
+			FROM docs WHERE doc_id='id-1'`).
 			Scan(&got.Type, &got.SourcePath, &created, &updated, &modified)
 		if err != nil || got != want || created == 0 || updated < created || modified != 0 {
-			t.Errorf("stored %+v, created %d, updated %d, modified %d, %v, want %+v and times", got, created, updated, modified, err, want)
+			t.Errorf("stored %+v, created %d, updated %d, modified %d, %v, want %+v and times", got, created, updated,
+				modified, err, want)
 		}
 	}
 }

@@ -98,7 +98,8 @@ func appendText(text []byte, size int, body []byte, from, to int64) ([]byte, err
 	}
 	text, err := appendBlocks(text, size, body, from, to)
 	if err != nil {
-		return nil, fmt.Errorf("a stored text is damaged: index its document again, or restore a backup: %v: %w", err, errkind.Corrupt)
+		return nil, fmt.Errorf("a stored text is damaged: index its document again, or restore a backup: %v: %w", err,
+			errkind.Corrupt)
 	}
 	return text, nil
 }

@@ -23,10 +23,13 @@ func TestPackText(t *testing.T) {
 		noise[i] = byte(r.IntN(256))
 	}
 	plain := strings.Repeat("A walrus eats clams. ", textPart/21+1)[:textPart]
-	kinds := map[string]string{"plain": plain, "noise": string(noise), "mixed": plain[:textBlock] + string(noise[:textBlock]) + plain[:2*textBlock]}
-	bounds := []int64{math.MinInt64, -40000, -10, -1, 0, 1, textBlock - 1, textBlock, textBlock + 1, 3 * textBlock, textPart - 1, textPart, textPart + 1, math.MaxInt64}
+	kinds := map[string]string{"plain": plain, "noise": string(noise), "mixed": plain[:textBlock] +
+		string(noise[:textBlock]) + plain[:2*textBlock]}
+	bounds := []int64{math.MinInt64, -40000, -10, -1, 0, 1, textBlock - 1, textBlock, textBlock + 1, 3 * textBlock,
+		textPart - 1, textPart, textPart + 1, math.MaxInt64}
 	for kind, whole := range kinds {
-		for _, n := range []int{0, 1, minPacked - 1, minPacked, minPacked + 1, textBlock - 1, textBlock, textBlock + 1, 2 * textBlock, 3*textBlock + 1, textPart - 1, textPart} {
+		for _, n := range []int{0, 1, minPacked - 1, minPacked, minPacked + 1, textBlock - 1, textBlock, textBlock +
+			1, 2 * textBlock, 3*textBlock + 1, textPart - 1, textPart} {
 			text := whole[:n]
 			size, body := packText(text)
 			if size != 0 && size != n || len(body) > n {
@@ -42,7 +45,8 @@ func TestPackText(t *testing.T) {
 					want := text[begin:max(begin, min(to, int64(n)))]
 					got, err := appendText([]byte("before"), size, body, from, to)
 					if err != nil || string(got) != "before"+want {
-						t.Fatalf("%s: appendText(%d, %d) of %d bytes has %d bytes, %v, want %d", kind, from, to, n, len(got)-6, err, len(want))
+						t.Fatalf("%s: appendText(%d, %d) of %d bytes has %d bytes, %v, want %d", kind, from, to, n,
+							len(got)-6, err, len(want))
 					}
 				}
 			}
@@ -83,10 +87,12 @@ func TestDamagedChunks(t *testing.T) {
 	defer closeIt(t, x)
 	texts := map[string]string{"short": "A walrus eats clams.", "long": strings.Repeat("A walrus eats clams. ", 4000)}
 	for id, text := range texts {
-		d := &document.Document{ID: id, Label: "a", Path: id, Title: id, Text: text, Chunks: []document.Chunk{{Length: min(len(text), 1000)}}}
+		d := &document.Document{ID: id, Label: "a", Path: id, Title: id, Text: text,
+			Chunks: []document.Chunk{{Length: min(len(text), 1000)}}}
 		apply(t, x, document.Change{Put: d})
 	}
-	for _, damage := range []string{`off=-5, len=3`, `off=-5, len=5`, `off=-5, len=20`, `off=0, len=-5`, `off=10, len=-20`, `off=-40000, len=10`, `off=-40000, len=60000`,
+	for _, damage := range []string{`off=-5, len=3`, `off=-5, len=5`, `off=-5, len=20`, `off=0, len=-5`,
+		`off=10, len=-20`, `off=-40000, len=10`, `off=-40000, len=60000`,
 		`off=9223372036854775807, len=100`, `off=-9223372036854775808, len=-100`, `off=32768, len=-32769`, `off=100000000000, len=10`} {
 		execute(t, x, `UPDATE chunks SET `+damage)
 		for name, f := range map[string]func(context.Context) error{

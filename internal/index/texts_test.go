@@ -26,7 +26,8 @@ func TestTextParts(t *testing.T) {
 		apply(t, x, document.Change{Put: &document.Document{ID: id, Label: "a", Path: id, Title: id, Text: text}})
 	}
 	var packed, whole int
-	if err := scanRow(t, x, `SELECT sum(size>0), sum(size=0) FROM texts`, &packed, &whole); err != nil || packed == 0 || whole < 2 {
+	if err := scanRow(t, x, `SELECT sum(size>0), sum(size=0) FROM texts`, &packed, &whole); err != nil ||
+		packed == 0 || whole < 2 {
 		t.Errorf("%d parts are compressed and %d are not, %v; want some of both", packed, whole, err)
 	}
 	for id, text := range texts {
@@ -42,14 +43,16 @@ func TestTextParts(t *testing.T) {
 				want = document.Truncate(text[at:], max(n-(at-from), 0))
 			}
 			if got.Window != want {
-				t.Fatalf("ReadText(%s, %d, %d) has %d bytes at %d, want %d", id, from, n, len(got.Window), got.Offset, len(want))
+				t.Fatalf("ReadText(%s, %d, %d) has %d bytes at %d, want %d", id, from, n, len(got.Window), got.Offset,
+					len(want))
 			}
 		}
 	}
 	if problems, err := x.Examine(t.Context()); err != nil || problems != nil {
 		t.Errorf("Examine() = %v, %v", problems, err)
 	}
-	for _, damage := range []string{`size=size+1`, `size=1000000000`, `body=substr(body, 2)`, `body=x'ffffffff7f00'`, `body=x''`, `body=zeroblob(length(body))`,
+	for _, damage := range []string{`size=size+1`, `size=1000000000`, `body=substr(body, 2)`, `body=x'ffffffff7f00'`,
+		`body=x''`, `body=zeroblob(length(body))`,
 		`body=body||x'00'`, `body=substr(body, 1, 2)||x'ffff'||substr(body, 5)`} {
 		execute(t, x, `UPDATE texts SET `+damage+` WHERE size>0`)
 		for _, n := range []int{10, 3 * textPart} {

@@ -222,7 +222,8 @@ func shuffled(words []wordCount, seed string) []wordCount {
 		return h.Sum64()
 	}
 	slices.SortFunc(words, func(a, b wordCount) int {
-		return cmp.Or(cmp.Compare(bits.Len(uint(b.n)), bits.Len(uint(a.n))), cmp.Compare(hash(a.word), hash(b.word)), cmp.Compare(a.word, b.word))
+		return cmp.Or(cmp.Compare(bits.Len(uint(b.n)), bits.Len(uint(a.n))), cmp.Compare(hash(a.word), hash(b.word)),
+			cmp.Compare(a.word, b.word))
 	})
 	return words
 }
@@ -230,7 +231,8 @@ func shuffled(words []wordCount, seed string) []wordCount {
 // askedWords returns the words that were searched for most often.
 func askedWords(ctx context.Context, q querier, labels []string) ([]wordCount, error) {
 	where, args := conditions{labels: labels}.where()
-	return wordCounts(ctx, q, `SELECT word, sum(n) AS n FROM queries d WHERE `+where+` GROUP BY word ORDER BY n DESC, word LIMIT ?`,
+	return wordCounts(ctx, q,
+		`SELECT word, sum(n) AS n FROM queries d WHERE `+where+` GROUP BY word ORDER BY n DESC, word LIMIT ?`,
 		append(args, popularPool)...)
 }
 

@@ -89,13 +89,18 @@ func Prepare(ctx context.Context, s Sink, changes []document.Change) (apply func
 // Options configure an [Ingester].
 type Options struct {
 	Sink        Sink
-	MaxFileSize int64          // in bytes; 0 means defaultMaxFileSize. Larger files are skipped
-	FileTimeout time.Duration  // time limit for extracting the text of a file, and for gathering its words for each indexBytes begun; 0 means defaultFileTimeout. Slower files are skipped
-	Pool        *Pool          // shared with other Ingesters; nil means a new one
-	BatchBytes  int            // bytes of text in one call of Apply; 0 means defaultBatchBytes
-	Journal     Journal        // nil means none
-	Report      func(Progress) // called with the progress of a Sync, from its goroutine; nil means none
-	Log         *slog.Logger   // nil means none
+	MaxFileSize int64 // in bytes; 0 means defaultMaxFileSize. Larger files are skipped
+
+	// FileTimeout is the time limit for extracting the text of a file, and for
+	// gathering its words for each indexBytes begun; 0 means defaultFileTimeout. Slower
+	// files are skipped.
+	FileTimeout time.Duration
+
+	Pool       *Pool          // shared with other Ingesters; nil means a new one
+	BatchBytes int            // bytes of text in one call of Apply; 0 means defaultBatchBytes
+	Journal    Journal        // nil means none
+	Report     func(Progress) // called with the progress of a Sync, from its goroutine; nil means none
+	Log        *slog.Logger   // nil means none
 
 	// Make turns the bytes of a file into documents, usually one, and none if it is
 	// empty; nil means those that are indexed. It must be safe for concurrent use.
@@ -191,7 +196,10 @@ func SplitInPart[R ~string](counts map[R]int) (leftOut, inPart map[R]int) {
 type Skipped struct {
 	Path   string
 	Reason Reason
-	Err    error // does not contain the path; states what to do if the file has to change. nil for parts that should not be indexed
+
+	// Err does not contain the path. It states what to do if the file has to change. It
+	// is nil for parts that should not be indexed.
+	Err error
 }
 
 // Message returns Err in words for a list of what is left out, which need not name
@@ -222,7 +230,7 @@ func (r *Result) addLeftOut(counts map[Reason]int, paths []LeftOut) {
 type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
-	makeDocs func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error) // makeAll
+	makeDocs func(context.Context, extract.Input, document.Document) ([]*document.Document, []Skipped, error) // makeAll
 	seed     maphash.Seed
 
 	mu      sync.Mutex

@@ -74,29 +74,24 @@ func leftOutName(name string) Reason {
 
 // thirdParty are the names of folders into which package managers install
 // packages.
-var thirdParty = map[string]bool{
-	"node_modules": true, "bower_components": true, "jspm_packages": true, "site-packages": true, "dist-packages": true,
-}
+var thirdParty = set("node_modules bower_components jspm_packages site-packages dist-packages")
 
 // lockFiles are the files, in lower case, in which package managers record the
 // versions of packages.
-var lockFiles = map[string]bool{
-	"package-lock.json": true, "npm-shrinkwrap.json": true, "yarn.lock": true, "pnpm-lock.yaml": true, "bun.lock": true,
-	"deno.lock": true, "cargo.lock": true, "go.sum": true, "go.work.sum": true, "poetry.lock": true, "pipfile.lock": true,
-	"uv.lock": true, "pdm.lock": true, "pixi.lock": true, "conda-lock.yml": true, "composer.lock": true, "gemfile.lock": true,
-	"mix.lock": true, "rebar.lock": true, "pubspec.lock": true, "packages.lock.json": true, "flake.lock": true,
-	"podfile.lock": true, "package.resolved": true, "cartfile.resolved": true, "gradle.lockfile": true, "chart.lock": true,
-	"module.bazel.lock": true,
-}
+var lockFiles = set(`package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock deno.lock cargo.lock go.sum
+	go.work.sum poetry.lock pipfile.lock uv.lock pdm.lock pixi.lock conda-lock.yml composer.lock gemfile.lock
+	mix.lock rebar.lock pubspec.lock packages.lock.json flake.lock podfile.lock package.resolved
+	cartfile.resolved gradle.lockfile chart.lock module.bazel.lock`)
 
 // generatedNames matches the names, in lower case, of minified files, source
 // maps, generated code, and the search indexes of tools for documentation:
 // Sphinx, mdBook, MkDocs, Docusaurus, rustdoc, Javadoc, Doxygen, GitBook and
 // VitePress.
-var generatedNames = regexp.MustCompile(`\.min\.(js|mjs|css|html|json)$|[.-]min\.(js|css)$|\.(js|mjs|cjs|css|ts)\.map$|` +
-	`\.pb\.(go|cc|h|gw\.go)$|_pb2(_grpc)?\.pyi?$|_pb\.(js|d\.ts|rb)$|\.g\.dart$|\.freezed\.dart$|\.g\.cs$|\.designer\.cs$|` +
-	`^search[_-]?index([_.-].*)?\.js(on)?$|^search_plus_index\.json$|^lunr-index.*\.json$|^(member|type|package|module|tag)-search-index\.js$|` +
-	`^searchdata\.js$|^@?localsearchindex.*\.js$|^searchtools\.js$`)
+var generatedNames = regexp.MustCompile(
+	`\.min\.(js|mjs|css|html|json)$|[.-]min\.(js|css)$|\.(js|mjs|cjs|css|ts)\.map$|` +
+		`\.pb\.(go|cc|h|gw\.go)$|_pb2(_grpc)?\.pyi?$|_pb\.(js|d\.ts|rb)$|\.g\.dart$|\.freezed\.dart$|\.g\.cs$|` +
+		`\.designer\.cs$|^search[_-]?index([_.-].*)?\.js(on)?$|^search_plus_index\.json$|^lunr-index.*\.json$|` +
+		`^(member|type|package|module|tag)-search-index\.js$|^searchdata\.js$|^@?localsearchindex.*\.js$|^searchtools\.js$`)
 
 // backupNames matches the names, in lower case, of older or unsaved versions of
 // files that editors, patch and git keep beside them, and of rejected patches.
@@ -111,7 +106,9 @@ const (
 // generatedMark matches the mark of generated code: that of Go
 // (https://go.dev/s/generatedcode), which other generators use too, and the
 // @generated of others.
-var generatedMark = regexp.MustCompile(`(?im)^[ \t]*(//|#|/\*+|\*|--|;+|%|<!--)[^\n]*(code generated [^\n]*do not edit|@generated\b|auto-?generated[^\n]*do not (edit|modify)|do not (edit|modify)[^\n]*auto-?generated)`)
+var generatedMark = regexp.MustCompile(`(?im)^[ \t]*(//|#|/\*+|\*|--|;+|%|<!--)[^\n]*` +
+	`(code generated [^\n]*do not edit|@generated\b|auto-?generated[^\n]*do not (edit|modify)|` +
+	`do not (edit|modify)[^\n]*auto-?generated)`)
 
 // isGenerated reports whether a file of source code is generated or minified,
 // by its first lines and the length of its lines.
@@ -137,11 +134,14 @@ func isGenerated(name string, data []byte) bool {
 }
 
 // codeExtensions are the extensions of files that may be generated code.
-var codeExtensions = func() map[string]bool {
-	m := map[string]bool{}
-	for ext := range strings.FieldsSeq(`.go .py .pyi .js .mjs .cjs .jsx .ts .tsx .css .scss .java .kt .scala .c .h .cc .cpp .cxx .hpp .cs .fs .vb
-		.rs .rb .php .pl .swift .m .mm .dart .lua .r .jl .ex .exs .erl .hs .ml .sql .sh .proto .graphql .thrift`) {
-		m[ext] = true
+var codeExtensions = set(`.go .py .pyi .js .mjs .cjs .jsx .ts .tsx .css .scss .java .kt .scala .c .h .cc .cpp .cxx .hpp .cs .fs .vb
+	.rs .rb .php .pl .swift .m .mm .dart .lua .r .jl .ex .exs .erl .hs .ml .sql .sh .proto .graphql .thrift`)
+
+// set returns the set of the words of s.
+func set(s string) map[string]bool {
+	words := map[string]bool{}
+	for word := range strings.FieldsSeq(s) {
+		words[word] = true
 	}
-	return m
-}()
+	return words
+}

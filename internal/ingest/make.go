@@ -39,7 +39,9 @@ func Make(ctx context.Context, data []byte, known document.Document) (d *documen
 // makeAll returns the documents for a file of a source: more than one for a mailbox
 // or an archive. Their paths begin with that of the file. left are the parts that
 // are left out. docs is empty if the file is. See Make for known and the errors.
-func makeAll(ctx context.Context, in extract.Input, known document.Document) (docs []*document.Document, left []Skipped, err error) {
+func makeAll(
+	ctx context.Context, in extract.Input, known document.Document,
+) (docs []*document.Document, left []Skipped, err error) {
 	defer recovered(&err)
 	keep := func(name string) bool { return leftOutName(name) == "" }
 	err = extract.Parts(ctx, in, keep, func(p extract.Part) error {
@@ -108,8 +110,8 @@ func newDocument(known document.Document, text *extract.Text, size int64) *docum
 	d := &known
 	d.MIMEType, d.FileType, d.Lang = text.MediaType, text.FileType, text.Lang
 	d.Size, d.Hash, d.Text = size, chunk.Hash(text.Body), text.Body
-	d.Chunks, d.Sections = chunk.Split(text.Body, text.Headings, chunk.Options{}), chunk.Sections(text.Body, text.Headings)
-	d.Pages = text.Pages
+	d.Chunks = chunk.Split(text.Body, text.Headings, chunk.Options{})
+	d.Sections, d.Pages = chunk.Sections(text.Body, text.Headings), text.Pages
 	if d.ID == "" {
 		d.ID = DocID(d.Label, d.Path)
 	}

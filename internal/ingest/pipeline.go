@@ -18,7 +18,8 @@ import (
 // removals. Suspects are read last, one at a time, so that everything else is
 // in the index if one of them ends the process.
 func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []string) error {
-	b := &batch{s: s, release: func(int64) {}, progress: Progress{Label: s.src.Label, Total: len(todo), Unchanged: s.res.Unchanged}}
+	b := &batch{s: s, release: func(int64) {}}
+	b.progress = Progress{Label: s.src.Label, Total: len(todo), Unchanged: s.res.Unchanged}
 	defer b.wait() // after an error, for changes that are still being applied
 	var harmless, suspects []task
 	for _, k := range todo {
@@ -45,7 +46,8 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 		if err := b.finishAll(ctx); err != nil {
 			return err
 		}
-		s.g.o.Log.Warn("knowhow ended while it was reading this file: it is read after all others, and left out if that happens again",
+		s.g.o.Log.Warn("knowhow ended while it was reading this file: it is read after all others, "+
+			"and left out if that happens again",
 			"label", s.src.Label, "path", k.path)
 		var r reading
 		if err := s.g.o.Pool.doAlone(ctx, func() { r = s.read(ctx, t, k) }); err != nil {
@@ -253,7 +255,8 @@ func (b *batch) add(ctx context.Context, c applied) error {
 	if c.Put != nil {
 		chunks, bytes = max(len(c.Put.Chunks), 1), len(c.Put.Text)
 	}
-	for bytes >= b.s.g.o.BatchBytes && len(b.changes) > 0 { // alone, because it may take too long; flush may add removals
+	// A large file is alone, because it may take too long. flush may add removals.
+	for bytes >= b.s.g.o.BatchBytes && len(b.changes) > 0 {
 		if err := b.flush(ctx); err != nil {
 			return err
 		}
@@ -280,7 +283,8 @@ func (b *batch) flush(ctx context.Context) error {
 		return nil
 	}
 	changes := b.changes
-	a := &applying{counts: b.counts, progress: b.progress, large: b.large, limit: b.s.g.o.indexTime(b.bytes), done: make(chan struct{})}
+	a := &applying{counts: b.counts, progress: b.progress, large: b.large,
+		limit: b.s.g.o.indexTime(b.bytes), done: make(chan struct{})}
 	b.changes, b.counts, b.chunks, b.bytes, b.large = nil, nil, 0, 0, nil
 	for len(b.running) >= maxRunning { // what has to be removed after that is collected again
 		if err := b.ended(); err != nil {

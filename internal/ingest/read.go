@@ -42,7 +42,8 @@ func (e *leftOut) Error() string { return e.text }
 
 var errNoText = &leftOut{NoText, "it contains no text of a known format: convert it, or name another file"}
 
-var errPartly = &leftOut{Partly, "its text is indexed only in part, because the rest of the file is damaged or cannot be read: save or download it again"}
+var errPartly = &leftOut{Partly, "its text is indexed only in part, because the rest of the file is damaged or " +
+	"cannot be read: save or download it again"}
 
 // illegible returns the error for a document that lacks the text of some pages.
 func illegible(pages int) error {
@@ -59,13 +60,13 @@ var errGenerated = &leftOut{Generated, "it is generated or minified: name it as 
 var errEmpty = &leftOut{Empty, "it is empty: it is indexed when it has text"}
 
 func tooSlow(limit time.Duration) error {
-	return &leftOut{TooSlow, fmt.Sprintf("extracting or indexing its text takes longer than %g s; it is read again when it changes: "+
-		"split it, or convert it to another format", limit.Seconds())}
+	return &leftOut{TooSlow, fmt.Sprintf("extracting or indexing its text takes longer than %g s; "+
+		"it is read again when it changes: split it, or convert it to another format", limit.Seconds())}
 }
 
 func crashed(deaths int) error {
-	return &leftOut{Crashed, fmt.Sprintf("knowhow ended %d times while it extracted its text; it is read again when it changes: "+
-		"repair it, or convert it to another format", deaths)}
+	return &leftOut{Crashed, fmt.Sprintf("knowhow ended %d times while it extracted its text; "+
+		"it is read again when it changes: repair it, or convert it to another format", deaths)}
 }
 
 // reasonOf returns the reason why a file with this error is left out.
@@ -125,7 +126,8 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	}
 	if r.err = err; err != nil {
 		if timedOut(ctx, err) {
-			r.err = fmt.Errorf("reading takes longer than %g s: check the disk or the network that it is on", readTime.Seconds())
+			r.err = fmt.Errorf("reading takes longer than %g s: check the disk or the network that it is on",
+				readTime.Seconds())
 		}
 		return r
 	}
@@ -283,7 +285,8 @@ func readAll(ctx context.Context, f io.Reader, data []byte, limit int64) ([]byte
 }
 
 func (g *Ingester) tooLarge() error {
-	return &leftOut{TooLarge, fmt.Sprintf("larger than the limit of %s for a file: split it", sizeText(g.o.MaxFileSize))}
+	limit := sizeText(g.o.MaxFileSize)
+	return &leftOut{TooLarge, fmt.Sprintf("larger than the limit of %s for a file: split it", limit)}
 }
 
 // sizeText returns a limit for people: in MiB or KiB if it is a multiple of that.

@@ -178,7 +178,9 @@ func (s *syncing) leftOutBefore(ctx context.Context, w *walker) (map[string][]Sk
 
 // plan determines which files to read and which documents to remove. before is
 // what an earlier process left out of files.
-func (s *syncing) plan(w *walker, stored map[string]document.Stamp, before map[string][]Skipped) (todo []task, gone []string) {
+func (s *syncing) plan(
+	w *walker, stored map[string]document.Stamp, before map[string][]Skipped,
+) (todo []task, gone []string) {
 	s.res.addLeftOut(w.counts, w.leftOut)
 	for _, u := range w.unread {
 		s.skip(u.Path, seen{outcome: unread, reason: Unreadable, err: u.Err})
@@ -192,7 +194,8 @@ func (s *syncing) plan(w *walker, stored map[string]document.Stamp, before map[s
 		}
 		// One of the documents has the stamp of the file, see read.
 		// An earlier version of the program stored empty files.
-		current := e.stamp.Size > 0 && slices.ContainsFunc(exists, func(p string) bool { return stored[p].Equal(e.stamp) })
+		current := e.stamp.Size > 0 &&
+			slices.ContainsFunc(exists, func(p string) bool { return stored[p].Equal(e.stamp) })
 		m, known := s.old[e.path]
 		known = known && m.stamp.Equal(e.stamp) && m.mode == e.mode
 		switch {
@@ -243,7 +246,8 @@ func (s *syncing) banned(p Past) error {
 // skip records a file or folder that could not be read. It is logged if it is
 // new, but not in the first sync of a source, whose result names everything.
 func (s *syncing) skip(path string, m seen) {
-	if before, ok := s.old[path]; s.old != nil && (!ok || before.outcome != unread || before.err.Error() != m.err.Error()) {
+	before, ok := s.old[path]
+	if s.old != nil && (!ok || before.outcome != unread || before.err.Error() != m.err.Error()) {
 		s.g.o.Log.Warn("left out a file", "label", s.src.Label, "path", path, "error", errkind.Message(m.err))
 	}
 	s.mem[path] = m
@@ -364,7 +368,8 @@ func (s *syncing) put(k task, r reading, m seen) []applied {
 func (s *syncing) remove(paths []string) []applied {
 	var changes []applied
 	for _, p := range paths {
-		changes = append(changes, applied{document.Change{Delete: &document.Ref{Label: s.src.Label, Path: p}}, Result{Removed: 1}, nil})
+		c := document.Change{Delete: &document.Ref{Label: s.src.Label, Path: p}}
+		changes = append(changes, applied{c, Result{Removed: 1}, nil})
 	}
 	return changes
 }

@@ -137,7 +137,8 @@ func (t *diskTree) Target(name string) (string, fs.FileInfo, error) {
 	path, err := filepath.EvalSymlinks(filepath.Join(t.base, filepath.FromSlash(name)))
 	var ofSystem *fs.PathError
 	switch {
-	case err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || !errors.As(err, &ofSystem)):
+	case err != nil &&
+		(errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || !errors.As(err, &ofSystem)):
 		return "", nil, errNowhere // the error for a circle is not one of the system
 	case err != nil:
 		return "", nil, err

@@ -41,7 +41,6 @@ type walker struct {
 	tree             tree
 	rules            document.Rules
 	include, exclude ignore.Patterns // of rules
-	trail            *trail          // to the current folder
 	files            []entry
 	unread           []Skipped       // files and folders (with a slash at the end) that could not be read
 	counts           map[Reason]int  // of what is left out
@@ -55,12 +54,12 @@ type walker struct {
 // above are the ignore files above the tree, or nil.
 func walk(ctx context.Context, t tree, rules document.Rules, above *ignores) (*walker, error) {
 	w := newWalker(t, rules)
-	var err error
-	if w.trail, err = newTrail(t); err != nil {
+	top, err := t.Folder()
+	if err != nil {
 		return w, err
 	}
-	defer w.trail.close()
-	if err := w.list(ctx, listing{ignores: above, included: w.include.Empty()}); err != nil {
+	defer top.Close()
+	if err := w.list(ctx, listing{folder: top, ignores: above, included: w.include.Empty()}); err != nil {
 		return w, err
 	}
 	return w, w.follow(ctx)
@@ -68,27 +67,30 @@ func walk(ctx context.Context, t tree, rules document.Rules, above *ignores) (*w
 
 func newWalker(t tree, rules document.Rules) *walker {
 	return &walker{tree: t, rules: rules, odd: map[string]bool{}, counts: map[Reason]int{},
-		include: ignore.Parse(strings.Join(rules.Include, "\n")), exclude: ignore.Parse(strings.Join(rules.Exclude, "\n"))}
+		include: ignore.Parse(strings.Join(rules.Include, "\n")),
+		exclude: ignore.Parse(strings.Join(rules.Exclude, "\n"))}
 }
+
+// maxFolderDepth is the maximum number of folders one inside the other. A walk keeps
+// the folders above the current one open, because opening each by its path would
+// open all folders above it again.
+const maxFolderDepth = 500
 
 // A listing is a folder that a walk lists.
 type listing struct {
+	folder   openFolder
 	name     string   // with a slash at the end, or "" for the folder of the tree
 	ignores  *ignores // that apply to it
 	included bool     // so all its files are
 }
 
-// list lists the last folder of the trail and its subfolders.
+// list lists a folder and its subfolders.
 func (w *walker) list(ctx context.Context, d listing) error {
 	dir := d.name
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	f, err := w.trail.last()
-	if err != nil {
-		return err
-	}
-	entries, err := f.ReadDir()
+	entries, err := d.folder.ReadDir()
 	switch {
 	case err != nil && dir == "":
 		return err
@@ -162,18 +164,22 @@ func (w *walker) leave(name string, reason Reason) {
 	}
 }
 
-// enter lists a subfolder of the trail's last folder, which is d.
+// enter lists a subfolder of d.
 func (w *walker) enter(ctx context.Context, d listing, name string) error {
-	err := w.trail.enter(name)
 	d.included = d.included || w.include.Match(d.name+name, true) == ignore.Ignored
-	switch d.name += name + "/"; {
+	if d.name += name + "/"; strings.Count(d.name, "/") > maxFolderDepth {
+		w.note(d.name, fmt.Errorf("below more than %d folders: move it up", maxFolderDepth))
+		return nil
+	}
+	var err error
+	switch d.folder, err = d.folder.Folder(name); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errReplaced): // since dir was listed
 		return nil
 	case err != nil:
 		w.note(d.name, err)
 		return nil
 	}
-	defer w.trail.leave()
+	defer d.folder.Close()
 	return w.list(ctx, d)
 }
 
@@ -234,7 +240,8 @@ func (w *walker) sum(seed maphash.Seed) uint64 {
 	for _, e := range w.files {
 		text(e.name)
 		text(e.open)
-		maphash.WriteComparable(&h, [...]int64{e.stamp.Size, e.stamp.ModTime.Unix(), int64(e.stamp.ModTime.Nanosecond()), int64(e.mode)})
+		at := e.stamp.ModTime
+		maphash.WriteComparable(&h, [...]int64{e.stamp.Size, at.Unix(), int64(at.Nanosecond()), int64(e.mode)})
 	}
 	maphash.WriteComparable(&h, len(w.files))
 	for _, u := range w.unread {

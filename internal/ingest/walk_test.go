@@ -23,8 +23,8 @@ import (
 type countedTree struct {
 	top *countedFolder
 
-	opened    int // in all
-	open, max int // now, and the most at once
+	opened int // in all
+	open   int // now
 }
 
 type countedFolder struct {
@@ -36,7 +36,6 @@ type countedFolder struct {
 func (t *countedTree) folder(f *countedFolder) openFolder {
 	t.opened++
 	t.open++
-	t.max = max(t.max, t.open)
 	return &countedOpen{t, f}
 }
 
@@ -78,37 +77,40 @@ func nested(depth, files int, subs ...string) *countedTree {
 	return &countedTree{top: f}
 }
 
-// A walk opens each folder about once, however deep it is, and keeps few of
-// them open.
+// A walk opens each folder once.
 func TestWalkOpensFoldersOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		tree           *countedTree
 		folders, files int
-		opened         int // at most
 	}{
-		{"flat", nested(0, 10_000), 1, 10_000, 1},
-		{"ten levels", nested(10, 900, "a"), 11, 9_900, 11},
-		{"3,000 levels", nested(3_000, 1, "a"), 3_001, 3_001, 3_001},
-		// The walk comes back to every folder for the second one in it.
-		{"3,000 levels with two folders each", nested(3_000, 1, "a", "b"), 6_001, 3_001, 2 * 6_001},
-		{"5,000 levels with two folders each", nested(5_000, 0, "a", "b"), 10_001, 0, 4 * 10_001},
+		{"flat", nested(0, 10_000), 1, 10_000},
+		{"ten levels", nested(10, 900, "a"), 11, 9_900},
+		{"as many levels as possible", nested(maxFolderDepth, 1, "a"), maxFolderDepth + 1, maxFolderDepth + 1},
+		{"two folders on each level", nested(maxFolderDepth, 1, "a", "b"), 2*maxFolderDepth + 1, maxFolderDepth + 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, err := walk(t.Context(), tt.tree, document.Rules{}, nil)
 			if err != nil || len(w.unread) > 0 || len(w.files) != tt.files {
 				t.Fatalf("walk = %d files, unread %v, error %v, want %d files", len(w.files), w.unread, err, tt.files)
 			}
-			if n := tt.tree.opened; n < tt.folders || n > tt.opened {
-				t.Errorf("opened %d folders, want %d, and no more than %d with those opened again", n, tt.folders, tt.opened)
-			}
-			if n := tt.tree.max; n > 2*openFolders+2 {
-				t.Errorf("%d folders were open at once, want at most %d", n, 2*openFolders+2)
+			if n := tt.tree.opened; n != tt.folders {
+				t.Errorf("opened %d folders, want %d", n, tt.folders)
 			}
 			if tt.tree.open != 0 {
 				t.Errorf("%d folders are open after the walk", tt.tree.open)
 			}
 		})
+	}
+}
+
+// Folders below too many others are named, not read.
+func TestWalkNamesFoldersThatLieTooDeep(t *testing.T) {
+	tree := nested(maxFolderDepth+3, 1, "a")
+	w, err := walk(t.Context(), tree, document.Rules{}, nil)
+	want := strings.Repeat("a/", maxFolderDepth+1)
+	if err != nil || len(w.files) != maxFolderDepth+1 || len(w.unread) != 1 || w.unread[0].Path != want {
+		t.Errorf("walk = %d files, unread %v, error %v, want %d files and one folder", len(w.files), w.unread, err, maxFolderDepth+1)
 	}
 }
 
@@ -120,32 +122,6 @@ func paths(w *walker) []string {
 	}
 	slices.Sort(paths)
 	return paths
-}
-
-// Folders on disk that the walk closed are opened again where it left off.
-func TestWalkComesBackToClosedFolders(t *testing.T) {
-	const depth = 3 * openFolders
-	files := map[string]string{}
-	var want []string
-	for i := range depth {
-		dir := strings.Repeat("a/", i)
-		files[dir+"b/x.txt"] = "x"
-		want = append(want, dir+"b/x.txt")
-	}
-	root := folder(t, files)
-	tree, closeTree, err := openTree(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeTree()
-	w, err := walk(t.Context(), tree, document.Rules{}, nil)
-	if err != nil || len(w.unread) > 0 {
-		t.Fatalf("walk: unread %v, error %v", w.unread, err)
-	}
-	slices.Sort(want)
-	if diff := cmp.Diff(want, paths(w)); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
 }
 
 // exchangingTree does something right before a folder is opened.

@@ -39,7 +39,9 @@ type WatchOptions struct {
 // Watch polls, because notifications of operating systems are lost on network
 // folders and are limited in number. A tree of 10,000 files is checked every
 // two seconds.
-func (g *Ingester) Watch(ctx context.Context, sources func(ctx context.Context) ([]document.Source, error), o WatchOptions) error {
+func (g *Ingester) Watch(
+	ctx context.Context, sources func(ctx context.Context) ([]document.Source, error), o WatchOptions,
+) error {
 	if o.MinInterval <= 0 {
 		o.MinInterval = defaultMinInterval
 	}
@@ -93,7 +95,8 @@ func (w *watch) round(ctx context.Context) time.Duration {
 		reported := w.o.Synced != nil && w.o.Synced(src, res, err)
 		w.log(src.Label, err, reported)
 		if n := res.Added + res.Changed + res.Removed; n > 0 {
-			w.g.o.Log.Info("indexed changes", "label", src.Label, "added", res.Added, "changed", res.Changed, "removed", res.Removed)
+			w.g.o.Log.Info("indexed changes",
+				"label", src.Label, "added", res.Added, "changed", res.Changed, "removed", res.Removed)
 		}
 	}
 	w.g.forget(labels)

@@ -115,7 +115,7 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 				maxList>>20)
 		}
 		if err != nil {
-			return nil, false, &ServerError{Server: s.cfg.ID, Op: "tools/list", Stderr: sess.link.lastWords(), Err: err}
+			return nil, false, &ServerError{Server: s.cfg.ID, Op: "tools/list", Stderr: sess.lastWords(), Err: err}
 		}
 		cursors[cursor] = true
 		if params, err = json.Marshal(map[string]string{"cursor": cursor}); err != nil {

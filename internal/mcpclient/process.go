@@ -38,7 +38,6 @@ type processLink struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
-	tail   *redact.Tail
 
 	wake   chan struct{} // capacity 1: there is something to write, or writing has ended
 	read   chan struct{} // closed at the end of stdout
@@ -71,11 +70,11 @@ func startProcess(ctx context.Context, srv *mcpsettings.Server, sess *session, g
 		return &fault{err: err, final: true}
 	}
 	l := &processLink{
-		sess: sess, cmd: cmd, tail: redact.NewTail(sess.redact),
+		sess: sess, cmd: cmd,
 		wake: make(chan struct{}, 1), read: make(chan struct{}), heard: make(chan struct{}),
 		exited: make(chan struct{}),
 	}
-	sess.link = l
+	sess.link, sess.tail = l, redact.NewTail(sess.redact)
 	if err := l.start(g); err != nil {
 		return err
 	}
@@ -84,7 +83,7 @@ func startProcess(ctx context.Context, srv *mcpsettings.Server, sess *session, g
 	l.wg.Go(func() { l.readLines(ctx) })
 	l.wg.Go(func() {
 		defer close(l.heard)
-		l.tail.Follow(ctx, sess.server, sess.log, l.stderr)
+		sess.tail.Follow(ctx, sess.server, sess.log, l.stderr)
 	})
 	l.wg.Go(l.await)
 	return nil
@@ -329,5 +328,3 @@ func (l *processLink) close(hurry <-chan struct{}) {
 	_ = l.stderr.Close()
 	l.wg.Wait()
 }
-
-func (l *processLink) lastWords() string { return l.tail.String() }

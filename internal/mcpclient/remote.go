@@ -198,9 +198,6 @@ func (r *remote) withdraw(c *call) bool { return !c.sent.Load() }
 // caller's context.
 func (r *remote) halt() {}
 
-// lastWords returns "": the stderr of a remote server is not available.
-func (r *remote) lastWords() string { return "" }
-
 // pause waits, and returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

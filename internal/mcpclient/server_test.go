@@ -75,7 +75,6 @@ func (l *fakeLink) post(_ context.Context, frame []byte) {
 func (l *fakeLink) withdraw(c *call) bool          { return !c.sent.Load() }
 func (l *fakeLink) agreed(context.Context, string) {}
 func (l *fakeLink) halt()                          {}
-func (l *fakeLink) lastWords() string              { return "" }
 
 func (l *fakeLink) close(<-chan struct{}) {
 	l.mu.Lock()

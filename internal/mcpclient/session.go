@@ -42,9 +42,6 @@ type link interface {
 	// close ends the link and waits for all its resources. When hurry is
 	// closed, it ends them at once.
 	close(hurry <-chan struct{})
-
-	// lastWords returns the end of the server's stderr, or "" if there is none.
-	lastWords() string
 }
 
 // A call is one request in flight.
@@ -72,6 +69,7 @@ type session struct {
 	log     *slog.Logger
 	redact  *redact.Redactor
 	link    link
+	tail    *redact.Tail   // of the server's stderr; nil if there is none
 	changed func()         // called for notifications/tools/list_changed
 	meta    map[string]any // members of the _meta of every request; nil before MCP 2026-07-28
 
@@ -187,12 +185,20 @@ func (s *session) outcome(c *call) (json.RawMessage, bool, error) {
 	return nil, !c.sent.Load(), s.failed(c.method, c.err)
 }
 
+// lastWords returns the end of the server's stderr, or "" if there is none.
+func (s *session) lastWords() string {
+	if s.tail == nil {
+		return ""
+	}
+	return s.tail.String()
+}
+
 // failed returns the ServerError of a failure.
 func (s *session) failed(op string, err error) error {
 	if e, ok := errors.AsType[*ServerError](err); ok {
 		return &ServerError{Server: e.Server, Op: op, Stderr: e.Stderr, Kind: e.Kind, Err: e.Err}
 	}
-	return &ServerError{Server: s.server, Op: op, Stderr: s.link.lastWords(), Err: err}
+	return &ServerError{Server: s.server, Op: op, Stderr: s.lastWords(), Err: err}
 }
 
 // abandon ends a call that is no longer waited for, notifies the server and
@@ -209,9 +215,9 @@ func (s *session) abandon(ctx context.Context, c *call, cause error) error {
 	case errors.Is(cause, errDeadline):
 		err := fmt.Errorf("no answer and no sign of progress for %v; set a longer timeout, if the work may take "+
 			"that long", c.timeout)
-		return &ServerError{Server: s.server, Op: c.method, Stderr: s.link.lastWords(), Kind: errkind.Timeout, Err: err}
+		return &ServerError{Server: s.server, Op: c.method, Stderr: s.lastWords(), Kind: errkind.Timeout, Err: err}
 	case errors.Is(cause, context.DeadlineExceeded):
-		return &ServerError{Server: s.server, Op: c.method, Stderr: s.link.lastWords(), Kind: errkind.Timeout,
+		return &ServerError{Server: s.server, Op: c.method, Stderr: s.lastWords(), Kind: errkind.Timeout,
 			Err: cause}
 	}
 	return fmt.Errorf("calling %s of server %q: %w", c.method, s.server, cause)

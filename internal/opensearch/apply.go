@@ -124,6 +124,7 @@ func checkChange(c document.Change) error {
 // store returns an operation that stores a row, in place of one in a known state
 // unless that is nil.
 func (s *Store) store(r *row, old *version) operation {
+	r.Hit = r.packed()
 	op := operation{action: "create", meta: object{"_index": s.index(inDocuments), "_id": r.ID}, body: r}
 	if old != nil {
 		op.action, op.meta["if_seq_no"], op.meta["if_primary_term"] = "index", old.Seq, old.Term

@@ -217,7 +217,7 @@ func (s *Store) body(n newIndex) object {
 		}
 		settings["similarity"] = object{"weighed": object{"type": "BM25", "k1": relevance.K1 * scale, "b": 0}}
 		mappings["properties"] = documentFields
-		mappings["_source"] = object{"excludes": []string{"all", "title_tokens", "text_tokens", "words", "title_words", "title_key", "chunks"}}
+		mappings["_source"] = object{"excludes": []string{"all", "title_tokens", "text_tokens", "words", "title_words", "title_key", "hit", "chunks"}}
 	case inVectors:
 		settings["knn"] = true
 		mappings["properties"] = object{"number": number, "label": keyword, "print": keyword, "n": number, "hash": value, "chunks": number, "models": keyword}
@@ -247,7 +247,7 @@ var documentFields = object{
 	"source_path": keyword, "tags": keyword, "type": keyword, "title": value, "url": keyword, "site": keyword, "lang": keyword,
 	"mimetype": keyword, "filetype": keyword, "filename": keyword, "host": keyword, "size": number, "modified": number,
 	"created": number, "updated": number, "hash": keyword, "twin": keyword, "text_size": number, "chunk_count": number, "print": value,
-	"text": stored, "kept": kept,
+	"text": stored, "kept": kept, "hit": value,
 	"all": tokens, "title_tokens": tokens, "text_tokens": tokens, "words": keyword, "title_words": keyword, "title_key": keyword,
 	"chunks": object{"type": "nested", "properties": object{
 		"n": number, "off": number, "end": number,

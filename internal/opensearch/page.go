@@ -3,6 +3,7 @@ package opensearch
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 // Limits of a page.
 const (
 	maxAlso    = 20 // other documents with the text of a hit that are named
-	pageChunks = 9  // chunks of a document that passages are made of
+	pageChunks = 5  // chunks of each document that are read for passages; more of those with many good ones
 	nearBest   = 3  // of these, those whose scores depend on the distances between words
 )
 
@@ -38,39 +39,35 @@ func (r *pageRow) chunk(n int) chunk {
 	return chunk{}
 }
 
-// readRows returns a search for documents with the n best chunks of each and with
+// rowsOf returns a search for documents with the n best chunks of each and with
 // other chunks that have some numbers. Documents that do not meet the conditions are
 // left out. out gets the others by number.
-func (m *matching) readRows(documents []int64, n int, others []int, out map[int64]*pageRow) asked {
-	inner := func(name string, query object, n int) object {
-		return object{"nested": object{"path": "chunks", "query": query, "inner_hits": withTexts(name, n)}}
-	}
-	var should []object
-	if q, ok := chunkQuery(m.leaves); ok && n > 0 {
-		should = append(should, inner("best", q, n))
-	}
-	if len(others) > 0 {
-		others = slices.Compact(slices.Sorted(slices.Values(others)))
-		should = append(should, inner("other", oneOf("chunks.n", others), min(len(others), maxWindow)))
-	}
-	query := object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("number", documents)), "should": slices.Concat(should, []object{})}}
+func (m *matching) rowsOf(documents []int64, n int, others []int, out map[int64]*pageRow) asked {
+	query := object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("number", documents)), "should": slices.Concat(m.texts(n, others), []object{})}}
 	return asked{inDocuments, only(object{"size": len(documents), "track_total_hits": false, "query": query}, rowFields...), func(r *result) error {
-		for _, h := range r.Hits.Hits {
-			full, err := h.row()
-			if err != nil {
-				return err
-			}
-			p := &pageRow{row: full}
-			if p.chunks, err = h.chunks("best"); err == nil {
-				p.other, err = h.chunks("other")
-			}
-			if err != nil {
-				return err
-			}
+		return readRows(r.Hits.Hits, out)
+	}}
+}
+
+// readRows decodes documents with their chunks. out gets them by number.
+func readRows(hits []rawHit, out map[int64]*pageRow) error {
+	for _, h := range hits {
+		full, err := h.row()
+		if err != nil {
+			return err
+		}
+		p := &pageRow{row: full}
+		if p.chunks, err = h.chunks("best"); err == nil {
+			p.other, err = h.chunks("other")
+		}
+		if err != nil {
+			return err
+		}
+		if p.ID != "" { // or its fields are so long that they have to be read one by one
 			out[p.Number] = p
 		}
-		return nil
-	}}
+	}
+	return nil
 }
 
 // readAlso returns a search for the paths of the documents that match and have the
@@ -86,10 +83,11 @@ func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[i
 	if len(wanted) == 0 {
 		return nil
 	}
-	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []object{{"path": "asc"}, {"number": "asc"}},
+	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []string{"_doc"},
 		"query": all(append(slices.Clone(m.filter), m.query, oneOf("twin", wanted))...)}, "number", "path", "source_path", "title", "twin")
 	return []asked{{inDocuments, body, func(r *result) error {
 		rows, err := r.rows()
+		slices.SortFunc(rows, func(a, b row) int { return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Number, b.Number)) })
 		for _, n := range documents {
 			for _, o := range rows {
 				if o.Twin == twins[n] && o.Number != n && o.Path != "" && len(out[n]) < maxAlso {
@@ -101,22 +99,38 @@ func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[i
 	}}}
 }
 
-// Read reads the documents of a page with one request; see [retrieval.Store].
+// Read reads the documents of a page; see [retrieval.Store]. If they were read with the
+// candidates, it only asks for documents with the same texts.
 func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retrieval.Document) (retrieval.Contents, error) {
 	c := &contents{s: f.s, m: f.m, page: page}
-	numbers, others := make([]int64, len(page)), []int{}
-	for i, d := range page {
-		numbers[i] = d.Number
-		if d.Score <= rankedByWord || d.NearChunk >= 0 || len(r.Sort) > 0 {
-			others = append(others, max(d.NearChunk, 0))
+	var missing, numbers []int64
+	var others []int
+	best := 0.0
+	for _, d := range page {
+		if x := f.rows[d.Number]; x != nil && len(x.chunks) > 0 {
+			best = max(best, x.chunks[0].score)
 		}
 	}
-	n := 1
-	if r.Passages > 0 {
-		n = pageChunks
+	for _, d := range page {
+		x := f.rows[d.Number]
+		more := r.Passages > 0 && x != nil && len(x.chunks) == pageChunks && x.ChunkCount > pageChunks && x.chunks[pageChunks-1].score >= passage.LeastScore*best
+		if x == nil || more || len(x.chunks) == 0 && x.chunk(max(d.NearChunk, 0)).End == 0 && x.TextSize > 0 {
+			missing = append(missing, d.Number)
+			if d.Chunk < 0 || d.NearChunk >= 0 {
+				others = append(others, max(d.NearChunk, 0))
+			}
+		}
+		numbers = append(numbers, d.Number)
 	}
-	rows, also := map[int64]*pageRow{}, map[int64][]string{}
-	list := []asked{f.m.readRows(numbers, n, others, rows)}
+	rows, also := maps.Clone(f.rows), map[int64][]string{}
+	var list []asked
+	if missing != nil {
+		texts := 1
+		if r.Passages > 0 {
+			texts = passage.OfDocument
+		}
+		list = append(list, f.m.rowsOf(missing, texts, others, rows))
+	}
 	if r.Distinct {
 		list = append(list, f.m.readAlso(numbers, f.twins, also)...)
 	}
@@ -292,7 +306,7 @@ func (f *finding) ReadChunks(ctx context.Context, _ *retrieval.Request, chunks [
 	rows := map[int64]*pageRow{}
 	var list []asked
 	for document, numbers := range wanted {
-		list = append(list, f.m.readRows([]int64{document}, 0, numbers, rows))
+		list = append(list, f.m.rowsOf([]int64{document}, 0, numbers, rows))
 	}
 	if err := f.s.searchAll(ctx, list); err != nil {
 		return nil, err

@@ -110,8 +110,11 @@ func TestRequests(t *testing.T) {
 		find(search.Query{Text: query.MustParse("walrus sleeps on the ice floe"), Num: 8})
 		for _, text := range []string{"walrus sleeps on the ice floe", "walrus ice", "walrus", "", "walrus OR penguin", `"ice floe"`, "walrus sleeps on ice with the penguni and walrsu"} {
 			most = limit
-			if strings.Contains(text, "walrsu") {
+			switch {
+			case strings.Contains(text, "walrsu"):
 				most = 2 * limit
+			case text == "": // copies follow each other, so more documents are read
+				most = limit + 1
 			}
 			find(search.Query{Text: query.MustParse(text), Num: 8})
 			find(search.Query{Text: query.MustParse(text), Num: 8, Distinct: true, Passages: 6000, Labels: []string{"l"},

@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,6 +52,7 @@ type row struct {
 
 	Text string `json:"text"`
 	Kept rest   `json:"kept"`
+	Hit  string `json:"hit"` // fields of the row in JSON, see packed
 
 	// What only searches use. It is not read.
 	All         []string   `json:"all,omitempty"` // of the title, the file name, the headings and the text
@@ -74,18 +77,59 @@ type chunkRow struct {
 	N      int    `json:"n"` // from 0
 	Offset int    `json:"off"`
 	End    int    `json:"end"`
-	Kept   string `json:"kept,omitempty"` // a piece in JSON
+	Kept   string `json:"kept,omitempty"` // a piece; see pack
 	Tokens string `json:"tokens,omitempty"`
 }
 
 // A piece is what is read of a chunk, so that passages can be made of it alone.
 type piece struct {
-	Heading  string             `json:"heading,omitempty"`
-	Text     string             `json:"text"`
-	Around   string             `json:"around,omitempty"` // of a short chunk: its text with some of the text around it
-	Before   int                `json:"before,omitempty"` // bytes of Around that are before the chunk
+	Heading, Text string
+	Around        string // of a short chunk: its text with some of the text around it
+	Before        int    // bytes of Around that are before the chunk
+	places
+}
+
+// places are the sections and pages that passages of a chunk can be in.
+type places struct {
 	Sections []document.Section `json:"sections,omitempty"`
-	Pages    []document.Page    `json:"pages,omitempty"` // both of what passages of the chunk can have
+	Pages    []document.Page    `json:"pages,omitempty"`
+}
+
+// pack returns a chunk as a text that is read fast: numbers, texts and the places in
+// JSON.
+func (p piece) pack(c chunkRow) string {
+	places, _ := json.Marshal(p.places) // has only texts and numbers
+	return fmt.Sprintf("%d %d %d %d %d %d %d\n%s%s%s%s", c.N, c.Offset, c.End, p.Before, len(p.Heading), len(p.Text), len(p.Around), p.Heading, p.Text, p.Around, places)
+}
+
+// unpack decodes what pack returns.
+func unpack(s string) (c chunk, err error) {
+	head, rest, _ := strings.Cut(s, "\n")
+	var n [7]int
+	parts := strings.Fields(head)
+	for i := range n {
+		if len(parts) != len(n) {
+			return c, damaged(errors.New("a chunk has no numbers"))
+		}
+		if n[i], err = strconv.Atoi(parts[i]); err != nil || n[i] < 0 {
+			return c, damaged(errors.New("a chunk has a number that is not valid"))
+		}
+	}
+	c.N, c.Offset, c.End, c.Before = n[0], n[1], n[2], n[3]
+	for i, to := range []*string{&c.Heading, &c.Text, &c.Around} {
+		size := n[4+i]
+		if size > len(rest) {
+			return c, damaged(errors.New("a chunk is too short"))
+		}
+		*to, rest = rest[:size], rest[size:]
+	}
+	if c.Before > len(c.Around) {
+		return c, damaged(errors.New("a chunk begins behind the text around it"))
+	}
+	if err := json.Unmarshal([]byte(rest), &c.places); err != nil {
+		return c, damaged(err)
+	}
+	return c, nil
 }
 
 // recordFields are the fields that the record of a document is made of, and
@@ -93,7 +137,20 @@ type piece struct {
 var (
 	recordFields = []string{"number", "doc_id", "label", "path", "from_source", "source_path", "type", "title", "filename", "hash", "text_size", "tags", "created", "updated", "chunk_count"}
 	rowFields    = append([]string{"url", "lang", "mimetype", "filetype", "host", "size", "modified", "twin"}, recordFields...)
+	hitFields    = append([]string{"title_key", "print"}, rowFields...)
 )
+
+// packed returns hitFields of the row as one text, which is read faster than many
+// fields. Tags are left out, because they may be very long.
+func (r row) packed() string {
+	r.Text, r.Kept, r.Hit, r.Tags, r.All, r.Words, r.TitleWords, r.Chunks, r.TitleTokens, r.TextTokens = "", rest{}, "", nil, nil, nil, nil, nil, "", ""
+	data, _ := json.Marshal(r) // has only texts, numbers and times
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(data, &all)
+	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool { return !slices.Contains(hitFields, name) })
+	data, _ = json.Marshal(all)
+	return string(data)
+}
 
 // newRow returns the row of a document. Number, Created and, if they are kept, Tags
 // must be set.
@@ -185,7 +242,7 @@ type found struct {
 }
 
 // onlyRow is what is read of a row for a change.
-var onlyRow = object{"excludes": []string{"text", "kept"}}
+var onlyRow = object{"excludes": []string{"text", "kept", "hit"}}
 
 // latest returns the rows of the documents with some IDs, by ID. It sees all
 // changes, not only those that searches see, and those that only the primary shard
@@ -311,7 +368,15 @@ func (h rawHit) score() float64 {
 
 // row decodes the source, or else the fields, of a document.
 func (h rawHit) row() (r row, err error) {
-	if h.Source == nil {
+	if packed := h.Fields["hit"]; packed != nil {
+		var text string
+		if err = json.Unmarshal(packed[0], &text); err == nil {
+			err = json.Unmarshal([]byte(text), &r)
+		}
+		if err != nil {
+			err = damaged(err)
+		}
+	} else if h.Source == nil {
 		err = h.Fields.decode(&r)
 	} else if err = json.Unmarshal(h.Source, &r); err != nil {
 		err = damaged(err)
@@ -342,16 +407,20 @@ type chunk struct {
 func (h rawHit) chunks(name string) ([]chunk, error) {
 	var out []chunk
 	for _, i := range h.Inner[name].Hits.Hits {
-		c := chunk{score: i.score()}
-		err := i.Fields.decode(&c.chunkRow)
-		if err == nil && c.chunkRow.Kept != "" {
-			if err = json.Unmarshal([]byte(c.chunkRow.Kept), &c.piece); err != nil {
-				err = damaged(err)
+		var c chunk
+		var err error
+		if packed := i.Fields["chunks.kept"]; packed == nil {
+			err = i.Fields.decode(&c.chunkRow)
+		} else {
+			var text string
+			if err = json.Unmarshal(packed[0], &text); err == nil {
+				c, err = unpack(text)
 			}
 		}
 		if err != nil {
 			return nil, err
 		}
+		c.score = i.score()
 		out = append(out, c)
 	}
 	return out, nil
@@ -359,7 +428,7 @@ func (h rawHit) chunks(name string) ([]chunk, error) {
 
 // withTexts are inner hits with the texts of n chunks.
 func withTexts(name string, n int) object {
-	return object{"name": name, "size": n, "_source": false, "stored_fields": []string{"chunks.kept"}, "docvalue_fields": []string{"chunks.n", "chunks.off", "chunks.end"}}
+	return object{"name": name, "size": n, "_source": false, "stored_fields": []string{"chunks.kept"}}
 }
 
 // buckets decodes an aggregation of terms.

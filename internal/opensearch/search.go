@@ -25,9 +25,9 @@ const (
 	embedQuery   = 1000   // bytes of a query that are embedded
 	nearChunks   = 200    // chunks by meaning that documents are ranked by
 	allowedDocs  = 10_000 // documents that a search by meaning can be restricted to
-	titledBoost  = 100
-	rankedByWord = 1e-5 // a score by the best chunk is greater, and one by the whole document less
-	wholeWeight  = 1e-9 // of scores by whole documents
+	titledBoost  = 1000   // what the score of a document whose title is the query is raised by
+	rankedByWord = 1e-5   // a score by the best chunk is greater, and one by the whole document less
+	wholeWeight  = 1e-9   // of scores by whole documents
 )
 
 // Search returns one page of the documents that match a query; see
@@ -104,7 +104,8 @@ type finding struct {
 	s     *Store
 	langs []analysis.Language // that words are translated for
 	m     *matching           // of the last request
-	twins map[int64]string    // of the last candidates, by number
+	rows  map[int64]*pageRow  // documents that were read with the candidates, by number
+	twins map[int64]string    // of the candidates, by number
 }
 
 // candidateFields are what is read of a candidate.
@@ -128,8 +129,8 @@ func named(name string, condition object) object {
 }
 
 // candidates returns a search for the n best documents that match, or for all of
-// some documents that meet the other conditions.
-func (m *matching) candidates(r *retrieval.Request, n int, among []int64) object {
+// some documents that meet the other conditions, with some of their texts.
+func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts int) object {
 	must, filter, should := []object{m.query}, m.filter, slices.Clone(m.extra)
 	if among != nil {
 		must, filter, should = nil, append(slices.Clone(m.filter), oneOf("number", among)), append(should, m.query, never(named(hasWords, m.query)))
@@ -137,9 +138,15 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64) object
 	if m.complete != nil {
 		should = append(should, never(named(hasAll, m.complete)))
 	}
+	if texts > 0 {
+		for _, inner := range m.texts(texts, nil) {
+			should = append(should, never(inner))
+		}
+	}
 	byScore := m.byScore(r)
+	titled := object{"constant_score": object{"filter": oneOf("title_key", m.titles), "boost": titledBoost}}
 	if byScore && m.titles != nil {
-		should = append(should, object{"constant_score": object{"filter": oneOf("title_key", m.titles), "boost": titledBoost}})
+		should = append(should, titled)
 	}
 	parts := object{"filter": filter}
 	if must != nil {
@@ -148,15 +155,53 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64) object
 	if should != nil {
 		parts["should"] = should
 	}
-	body := only(object{"size": n, "track_total_hits": false, "query": object{"bool": parts}}, candidateFields...)
+	fields := candidateFields
+	if texts > 0 {
+		fields = []string{"hit"}
+	}
+	body := only(object{"size": n, "track_total_hits": false, "query": object{"bool": parts}}, fields...)
 	if !byScore {
 		body["sort"] = order(r.Sort, len(m.leaves) > 0)
 	} else if q, ok := chunkQuery(m.leaves); ok {
-		// The best ones are ranked by their best chunk.
-		body["rescore"] = object{"window_size": max(retrieval.Fused, len(among)), "query": object{"query_weight": wholeWeight, "rescore_query_weight": 1,
-			"rescore_query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}}}}
+		// The best ones are ranked by their best chunk. The bonuses are those of package
+		// retrieval, so that it does not choose others than the first.
+		best := object{"query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}}, "boost_mode": "multiply"}
+		var functions []object
+		if m.complete != nil {
+			functions = append(functions, object{"filter": m.complete, "weight": 1 + retrieval.CompleteBonus})
+		}
+		if r.Plan.Language != "" {
+			functions = append(functions, object{"filter": oneOf("lang", []string{r.Plan.Language, ""}), "weight": 1 + retrieval.LanguageBonus})
+		}
+		query := best["query"]
+		if functions != nil {
+			best["functions"] = functions
+			query = object{"function_score": best}
+		}
+		if m.titles != nil {
+			query = object{"bool": object{"should": []any{query, titled}}}
+		}
+		body["rescore"] = object{"window_size": max(retrieval.Fused, len(among)), "query": object{"query_weight": wholeWeight, "rescore_query_weight": 1, "rescore_query": query}}
 	}
 	return body
+}
+
+// texts returns queries whose inner hits are the n best chunks of documents, and other
+// chunks that have some numbers.
+func (m *matching) texts(n int, others []int) (out []object) {
+	inner := func(name string, query object, n int) {
+		out = append(out, object{"nested": object{"path": "chunks", "query": query, "inner_hits": withTexts(name, n)}})
+	}
+	if q, ok := chunkQuery(m.leaves); ok && n > 0 {
+		inner("best", q, n)
+	} else if n > 0 {
+		others = append(slices.Clone(others), 0)
+	}
+	if len(others) > 0 {
+		others = slices.Compact(slices.Sorted(slices.Values(others)))
+		inner("other", oneOf("chunks.n", others), min(len(others), maxWindow))
+	}
+	return out
 }
 
 // byScore reports whether documents are in the order of their scores.
@@ -202,7 +247,17 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 		if r.Plan != nil && r.Plan.Language != "" {
 			c.Same = x.Lang == "" || x.Lang == r.Plan.Language
 		}
-		if score := h.score(); score > rankedByWord {
+		score := h.score()
+		if c.Titled && score >= titledBoost {
+			score -= titledBoost
+		}
+		if score > rankedByWord && m.byScore(r) {
+			if c.Complete { // retrieval adds the bonuses
+				score /= 1 + retrieval.CompleteBonus
+			}
+			if c.Same {
+				score /= 1 + retrieval.LanguageBonus
+			}
 			c.Score, c.Chunk = score, 0
 		}
 		out[i] = c
@@ -221,28 +276,39 @@ func (f *finding) Gather(ctx context.Context, r *retrieval.Request) (*retrieval.
 	if r.Plan == nil {
 		return f.gatherNearest(ctx, r)
 	}
-	depth := r.Depth
-	if depth > 0 && r.Distinct {
-		depth += r.Num
+	// A page is read with its candidates, if the order is that of the cluster.
+	if r.Start == 0 && r.Chunks == 0 && r.Vector == nil && r.Num > 0 {
+		c, enough, err := f.gather(ctx, r, r.Num, textsOf(r))
+		if err != nil || enough {
+			return c, err
+		}
 	}
-	for {
-		c, enough, err := f.gather(ctx, r, min(depth, search.Window))
+	for depth := r.Depth; ; depth *= 4 { // most of the documents may have the same text as others
+		c, enough, err := f.gather(ctx, r, min(depth, search.Window), 0)
 		if err != nil || enough || depth >= search.Window {
 			return c, err
 		}
-		depth *= 4 // most of the documents have the same text as others
 	}
 }
 
-// gather is Gather with a number of documents that are read. It reports whether they
-// are enough, although some have the same text as others.
-func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth int) (c *retrieval.Candidates, enough bool, err error) {
+// textsOf returns how many chunks of each document are read for a page.
+func textsOf(r *retrieval.Request) int {
+	if r.Passages > 0 {
+		return pageChunks
+	}
+	return 1
+}
+
+// gather is Gather with a number of documents that are read, with some of their
+// texts. It reports whether they are enough, although some have the same text as
+// others.
+func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts int) (c *retrieval.Candidates, enough bool, err error) {
 	m := f.m
 	c = &retrieval.Candidates{}
 	var hits, near []rawHit
 	var list []asked
 	if depth > 0 {
-		body := m.candidates(r, depth, nil)
+		body := m.candidates(r, depth, nil, texts)
 		if r.Chunks > 0 {
 			m.rankChunks(body, chunksOfEach)
 		}
@@ -270,7 +336,11 @@ func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth int) (
 		return nil, false, err
 	}
 	c.Missing = m.missing(r, c.Total)
+	f.rows = map[int64]*pageRow{}
 	all, err := m.decode(r, hits)
+	if err == nil && texts > 0 {
+		err = readRows(hits, f.rows)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -286,11 +356,11 @@ func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth int) (
 			return nil, false, err
 		}
 	}
-	seen, complete := map[string]bool{}, 0
 	f.twins = map[int64]string{}
+	seen, complete := map[string]bool{}, 0
 	for _, d := range all {
 		f.twins[d.Number] = d.twin
-		if again := seen[d.twin]; r.Distinct && again {
+		if r.Distinct && d.twin != "" && seen[d.twin] {
 			continue
 		}
 		seen[d.twin] = true
@@ -361,7 +431,7 @@ func (m *matching) count(r *retrieval.Request) []asked {
 		return nil
 	}
 	filter := filters(m.labels, nil, nil)
-	list := []asked{total(filter, &m.total.n)}
+	list := []asked{total(filter, &m.total)}
 	for _, c := range m.counted[:min(len(m.counted), countedWords)] {
 		list = append(list, total(append(slices.Clone(filter), c.query), &c.n))
 	}
@@ -480,7 +550,7 @@ func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieva
 	}
 	known := len(list)
 	if len(unknown) > 0 {
-		answer, err := f.s.search(ctx, inDocuments, f.m.candidates(r, len(unknown), unknown))
+		answer, err := f.s.search(ctx, inDocuments, f.m.candidates(r, len(unknown), unknown, 0))
 		if err != nil {
 			return nil, err
 		}
@@ -643,7 +713,7 @@ func (f *finding) addChunks(ctx context.Context, r *retrieval.Request, c *retrie
 			}
 			numbers[i] = x.Number
 		}
-		body := f.m.candidates(r, len(numbers), numbers)
+		body := f.m.candidates(r, len(numbers), numbers, 0)
 		f.m.rankChunks(body, r.Chunks)
 		answer, err := f.s.search(ctx, inDocuments, body)
 		if err != nil {

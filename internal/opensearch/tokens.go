@@ -1,7 +1,6 @@
 package opensearch
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
@@ -131,8 +130,9 @@ func (r *row) analyse(d *document.Document) {
 		f.add(name.tokens, name.length, ofName)
 		f.add(heading.tokens, heading.length, ofHeading)
 		f.add(text.tokens, text.length, ofText)
-		kept, _ := json.Marshal(pieceOf(d, c)) // has only texts and numbers
-		r.Chunks = append(r.Chunks, chunkRow{N: i, Offset: c.Offset, End: c.Offset + c.Length, Kept: string(kept), Tokens: f.text()})
+		row := chunkRow{N: i, Offset: c.Offset, End: c.Offset + c.Length, Tokens: f.text()}
+		row.Kept = pieceOf(d, c).pack(row)
+		r.Chunks = append(r.Chunks, row)
 	}
 	r.All = append(r.All, text.text)
 }

@@ -64,7 +64,7 @@ type matching struct {
 	titles   []string   // documents with such a title_key come first
 	words    []*counted // those of the words of the plan
 	counted  []*counted // all of them
-	total    counted    // of all documents with one of the labels
+	total    int        // documents with one of the labels
 }
 
 // A counted is a condition on words, and the number of documents that meet it; -1 if
@@ -79,7 +79,7 @@ func (s *Store) matching(r *retrieval.Request, langs []analysis.Language) (*matc
 	s.mu.Lock()
 	t := &translator{langs: langs, now: time.Now(), boost: s.boost}
 	s.mu.Unlock()
-	m := &matching{filter: append(filters(r.Labels, r.Langs, r.Tags), writtenOnly(r.Written)...), labels: r.Labels, total: counted{query: object{"match_all": object{}}}}
+	m := &matching{filter: append(filters(r.Labels, r.Langs, r.Tags), writtenOnly(r.Written)...), labels: r.Labels}
 	for _, option := range r.Text.Options() {
 		if sign, ok := analysis.OptionSign(option); ok {
 			m.filter = append(m.filter, t.sign(sign).query)
@@ -199,7 +199,7 @@ func (m *matching) weight(l *leaf) float32 {
 		}
 	}
 	n = max(n, 0)
-	return float32(l.weight * relevance.IDF(m.total.n, min(n, m.total.n)))
+	return float32(l.weight * relevance.IDF(m.total, min(n, m.total)))
 }
 
 // A translator translates the tree of a query.
@@ -280,11 +280,17 @@ func (t *translator) and(nodes []query.Node) (part, error) {
 			out.leaves = append(out.leaves, p.leaves...)
 		}
 	}
-	if len(must) == 1 && not == nil {
+	switch {
+	case not == nil && len(must) == 1:
 		out.query = must[0]
-		return out, nil
+	case not == nil:
+		out.query = object{"bool": object{"must": must}}
+	default:
+		out.query = object{"bool": object{"must": append(must, object{"match_all": object{"boost": 0}}), "must_not": not}}
 	}
-	out.query = object{"bool": object{"must": append(must, object{"match_all": object{"boost": 0}}), "must_not": slices.Concat(not, []object{})}}
+	if out.void {
+		out.query = none()
+	}
 	return out, nil
 }
 

@@ -38,13 +38,18 @@ const (
 	wholeExcerpt = excerptSize * 5 / 4
 )
 
+// OfDocument is how many passages of a document there are at most.
+const OfDocument = 9
+
+// LeastScore is the part of the best score of a page below which chunks give no
+// passages, except for documents without another one.
+const LeastScore = 0.6
+
 // Numbers of passages.
 const (
-	wholeOnes    = 2 // the best ones are not cut to excerptSize
-	ofDocument   = 9
-	leastScore   = 0.6 // part of the best score; chunks below it give no passages
-	otherHits    = 7   // if there are so many other documents, half of the characters is left for them
-	chunksAtOnce = 16  // chunks that are read together
+	wholeOnes    = 2  // the best ones are not cut to excerptSize
+	otherHits    = 7  // if there are so many other documents, half of the characters is left for them
+	chunksAtOnce = 16 // chunks that are read together
 )
 
 // A Chunk is a chunk of a document of a page of results.
@@ -103,10 +108,10 @@ func Choose(ctx context.Context, src Source, documents int, chunks []Chunk, cond
 	rest := budget * min(documents-1, otherHits) / (2 * otherHits)
 	r := reader{src: src, chunks: chunks}
 	for i, c := range chunks {
-		if budget-rest < shortest || c.Score < leastScore*chunks[0].Score {
+		if budget-rest < shortest || c.Score < LeastScore*chunks[0].Score {
 			break
 		}
-		if len(out[c.Document]) == ofDocument {
+		if len(out[c.Document]) == OfDocument {
 			continue
 		}
 		x, err := r.content(ctx, i)

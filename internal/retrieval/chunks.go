@@ -156,7 +156,7 @@ func rankChunks(p *Plan, c *Candidates, n int) []Chunk {
 	chunks := slices.Clone(c.Chunks)
 	for i, x := range chunks {
 		if p.Some && x.Complete && i < NearHits {
-			chunks[i].Score *= 1 + completeBonus
+			chunks[i].Score *= 1 + CompleteBonus
 		}
 	}
 	meaning := slices.ContainsFunc(chunks, func(x Chunk) bool { return x.HasCosine })

@@ -38,7 +38,7 @@ func prefer(p *Plan, best []Document) {
 	if p.Some {
 		for i := range best {
 			if best[i].Complete {
-				best[i].Score *= 1 + completeBonus
+				best[i].Score *= 1 + CompleteBonus
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func prefer(p *Plan, best []Document) {
 		}
 		for i := range best {
 			if best[i].Same && same < len(best) {
-				best[i].Score *= 1 + languageBonus
+				best[i].Score *= 1 + LanguageBonus
 			}
 		}
 	}

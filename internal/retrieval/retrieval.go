@@ -161,14 +161,19 @@ const (
 	FarLetters   = 8   // of a word for which two edits are few
 )
 
+// Parts of its score that a document gets beside it. A store whose order of candidates
+// is final within a large list may add them itself.
+const (
+	CompleteBonus = 0.2  // it has all words of a query of which some are enough
+	LanguageBonus = 0.25 // it is in the language of the question, and others are not
+)
+
 // Constants of the ranking.
 const (
-	someWords     = 3    // least number of words of a plain query for which some of them are enough
-	maxSigns      = 16   // signs of a query that are used
-	completeBonus = 0.2  // part of the score, for documents with all words of a query of which some are enough
-	languageBonus = 0.25 // likewise for documents in the language of the question
-	halfScore     = 10   // score of a chunk that becomes 0.5
-	ofDocument    = 3    // chunks of a document that precede those of others
+	someWords  = 3  // least number of words of a plain query for which some of them are enough
+	maxSigns   = 16 // signs of a query that are used
+	halfScore  = 10 // score of a chunk that becomes 0.5
+	ofDocument = 3  // chunks of a document that precede those of others
 )
 
 // Documents without a word of the query are found if it has so many words that count

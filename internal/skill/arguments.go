@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -76,19 +77,26 @@ func (l *lister) children(s *shape, depth int) {
 // property writes a property and its contents.
 func (l *lister) property(label string, schema *value, required bool, depth int) {
 	s := l.shape(schema)
+	l.write(label, s, required, s.about(), depth)
+}
+
+// write writes a line about a value, and its contents.
+func (l *lister) write(label string, s *shape, required bool, about string, depth int) {
 	facts := []string{l.typeName(s, 0)}
 	if required {
 		facts = append(facts, "required")
 	}
-	facts = append(facts, l.facts(s)...)
-	text := label + " (" + strings.Join(facts, "; ") + ")"
-	if d := cleanLine(s.keyword("description").str(), maxArgText); d != "" {
-		text += ": " + d
-	} else if t := cleanLine(s.keyword("title").str(), maxArgText); t != "" {
-		text += ": " + t
+	text := label + " (" + strings.Join(append(facts, l.facts(s)...), "; ") + ")"
+	if about != "" {
+		text += ": " + about
 	}
 	l.item(depth, text)
 	l.children(s, depth+1)
+}
+
+// about returns the description of a value, or else its title.
+func (s *shape) about() string {
+	return cmp.Or(cleanLine(s.keyword("description").str(), maxArgText), cleanLine(s.keyword("title").str(), maxArgText))
 }
 
 // alternatives writes the variants of a choice, if they consist of more than
@@ -102,23 +110,14 @@ func (l *lister) alternatives(s *shape, depth int) {
 			return
 		}
 		variant := l.shape(v)
-		text := cleanLine(variant.keyword("description").str(), maxArgText)
-		if text == "" {
-			text = cleanLine(variant.keyword("title").str(), maxArgText)
-		}
+		text := variant.about()
 		if names := requiredOnly(variant); text == "" && names != "" {
 			text = "with " + names
 		}
-		facts := strings.Join(append([]string{l.typeName(variant, 0)}, l.facts(variant)...), "; ")
 		inner := len(variant.names) > 0 || variant.items() != nil && len(l.shape(variant.items()).names) > 0
-		if text == "" && !inner && len(l.facts(variant)) == 0 {
-			continue
+		if text != "" || inner || len(l.facts(variant)) > 0 {
+			l.write(fmt.Sprintf("variant %d", i+1), variant, false, text, depth)
 		}
-		if text != "" {
-			text = ": " + text
-		}
-		l.item(depth, fmt.Sprintf("variant %d (%s)%s", i+1, facts, text))
-		l.children(variant, depth+1)
 	}
 }
 

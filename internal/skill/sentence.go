@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode"
@@ -35,28 +36,34 @@ func firstRune(s string) rune {
 	return r
 }
 
+var (
+	codeBlocks   = regexp.MustCompile("(?ms)^[ \t]*(?:```|~~~).*?(?:\n[ \t]*(?:```|~~~)[^\n]*|\\z)")
+	headingMarks = regexp.MustCompile(`^#+(?: |$)`)
+	bulletMarks  = regexp.MustCompile(`^(?:(?:[-*+>•]|\d+[.)]) +)+`) // of a list or quotation
+	markupAlone  = regexp.MustCompile(`^(?:[-=*_ |:]*|<[^<]*>)$`)    // a rule, a tag, a row of a table
+	emphasis     = strings.NewReplacer("**", "", "__", "")
+)
+
 // firstParagraph returns the first lines of prose as one line. A heading is
 // used only if there is no prose.
 func firstParagraph(text string) string {
 	const wrapped = 60 // a line of at least this length is assumed to continue on the next line
 	var paragraph, heading string
-	fenced := false
-	for line := range strings.SplitSeq(text, "\n") {
-		if mark := strings.TrimSpace(line); strings.HasPrefix(mark, "```") || strings.HasPrefix(mark, "~~~") {
-			fenced = !fenced
-			line = ""
+	for line := range strings.SplitSeq(codeBlocks.ReplaceAllString(text, ""), "\n") {
+		content := strings.TrimSpace(line)
+		title := headingMarks.MatchString(content)
+		if title {
+			content = strings.Trim(content, " #")
 		}
-		content, kind := stripMarkdown(line)
-		switch {
-		case fenced || kind == markupLine:
-			content = ""
-		case kind == headingLine:
-			if heading == "" {
-				heading = content
-			}
+		marks := bulletMarks.FindString(content)
+		content = emphasis.Replace(content[len(marks):])
+		if markupAlone.MatchString(content) {
 			content = ""
 		}
-		continues := kind == proseLine && (len(paragraph) >= wrapped || unicode.IsLower(firstRune(content)))
+		if title {
+			heading, content = cmp.Or(heading, content), ""
+		}
+		continues := marks == "" && (len(paragraph) >= wrapped || unicode.IsLower(firstRune(content)))
 		switch {
 		case paragraph == "":
 			paragraph = content
@@ -66,44 +73,7 @@ func firstParagraph(text string) string {
 			return paragraph
 		}
 	}
-	if paragraph == "" {
-		return heading
-	}
-	return paragraph
-}
-
-// Kinds of lines in a description.
-const (
-	proseLine   = iota
-	bulletLine  // an item of a list, a quotation
-	headingLine // "# Search"
-	markupLine  // a rule, a tag alone, a row of a table
-)
-
-var (
-	headingMarks = regexp.MustCompile(`^#+(?: |$)`)
-	bulletMarks  = regexp.MustCompile(`^(?:(?:[-*+>•]|\d+[.)]) +)+`)
-	markupAlone  = regexp.MustCompile(`^(?:[-=*_ |:]*|<[^<]*>)$`)
-)
-
-// stripMarkdown returns a line without the Markdown before and around its
-// words.
-func stripMarkdown(line string) (content string, kind int) {
-	content = strings.TrimSpace(line)
-	if headingMarks.MatchString(content) {
-		kind, content = headingLine, strings.Trim(content, " #")
-	}
-	if marks := bulletMarks.FindString(content); marks != "" {
-		content = content[len(marks):]
-		if kind == proseLine {
-			kind = bulletLine
-		}
-	}
-	content = strings.NewReplacer("**", "", "__", "").Replace(content)
-	if markupAlone.MatchString(content) {
-		kind = markupLine
-	}
-	return content, kind
+	return cmp.Or(paragraph, heading)
 }
 
 // sentenceEnd returns the end of the sentence that starts at from: after its

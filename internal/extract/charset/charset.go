@@ -12,12 +12,12 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"knowhow/internal/extract/plain"
-
 	"github.com/wlynxg/chardet"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
+
+	"knowhow/internal/extract/plain"
 )
 
 // Lengths of the parts of a document that are used to determine its charset.

@@ -1,7 +1,7 @@
 package charset
 
 import (
-	_ "embed"
+	_ "embed" // words.txt
 	"path"
 	"slices"
 	"strings"
@@ -9,9 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/extract/plain"
-
 	"golang.org/x/text/encoding/htmlindex"
+
+	"knowhow/internal/extract/plain"
 )
 
 // guessLen is the number of bytes of which a charset is guessed.
@@ -44,8 +44,8 @@ const (
 // charsetWeights are how much more or less frequent texts in a charset are, for the
 // whole text.
 var charsetWeights = map[string]float64{
-	"windows-1252": 0.3, "windows-1250": 0.2, "iso-8859-2": -0.1, "windows-1254": 0.1, "windows-1257": -0.4, "windows-1251": 0.2,
-	"koi8-r": -0.1, "koi8-u": -0.1, "ibm866": -0.5, "iso-8859-5": -0.6, "iso-8859-7": -0.2,
+	"windows-1252": 0.3, "windows-1250": 0.2, "iso-8859-2": -0.1, "windows-1254": 0.1, "windows-1257": -0.4,
+	"windows-1251": 0.2, "koi8-r": -0.1, "koi8-u": -0.1, "ibm866": -0.5, "iso-8859-5": -0.6, "iso-8859-7": -0.2,
 }
 
 // A pair is two letters one after the other. The first or the second is 0 at the

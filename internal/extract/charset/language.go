@@ -1,7 +1,7 @@
 package charset
 
 import (
-	_ "embed"
+	_ "embed" // stopwords.txt
 	"strings"
 	"sync"
 	"unicode"

@@ -1,7 +1,9 @@
+// Package code finds the declarations in source code.
 package code
 
 import (
 	"context"
+	_ "embed" // languages.txt
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +16,7 @@ import (
 // types and functions.
 func Read(ctx context.Context, t *plain.Text, src string) {
 	t.Body = plain.TrimBlankLines(src)
-	l, ok := codeLanguages()[t.MediaType]
+	l, ok := languages()[t.MediaType]
 	if !ok {
 		return
 	}
@@ -35,7 +37,7 @@ func Read(ctx context.Context, t *plain.Text, src string) {
 			comment = start
 		}
 		prevBlank = trimmed == ""
-		if l.quotes {
+		if t.MediaType == "text/x-python" {
 			if q := plain.OpenQuote(line); q != "" {
 				inside = q
 			}
@@ -69,31 +71,25 @@ func Read(ctx context.Context, t *plain.Text, src string) {
 // declaration.
 const maxCodeLine = 2000
 
-// A codeLanguage describes the declarations of a programming language.
-type codeLanguage struct {
+// A language describes the declarations of a programming language.
+type language struct {
 	comments []string // beginnings of lines that belong to the declaration below them
-	quotes   bool     // texts between three quotes may have several lines
 	patterns []*regexp.Regexp
 }
 
 // declares reports whether a line begins a declaration.
-func (l codeLanguage) declares(line string) bool {
+func (l language) declares(line string) bool {
 	for _, p := range l.patterns {
 		if m := p.FindStringSubmatch(line); m != nil {
-			return !slices.ContainsFunc(m[1:], func(word string) bool { return statements[word] })
+			return !slices.ContainsFunc(m[1:], func(word string) bool { return slices.Contains(statements, word) })
 		}
 	}
 	return false
 }
 
-// statements are words that stand where the name or type of a declaration
-// stands. Patterns capture such words, because the syntax of package regexp
-// cannot exclude them.
-var statements = map[string]bool{
-	"if": true, "else": true, "for": true, "foreach": true, "while": true, "do": true, "switch": true, "case": true, "catch": true, "try": true,
-	"return": true, "throw": true, "new": true, "delete": true, "await": true, "yield": true, "using": true, "lock": true, "with": true,
-	"function": true, "super": true, "typeof": true, "sizeof": true, "goto": true, "assert": true, "defer": true, "go": true,
-}
+// statements are words that stand where the name or type of a declaration stands.
+var statements = strings.Fields(`if else for foreach while do switch case catch try return throw new delete await yield using
+	lock with function super typeof sizeof goto assert defer go`)
 
 // declaration returns the text of a heading for the first line of a declaration.
 func declaration(line string) string {
@@ -107,65 +103,24 @@ func hasAnyPrefix(s string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
-// cComments are the beginnings of comments, annotations and attributes of
-// languages with the syntax of C.
-var cComments = []string{"//", "/*", "*", "@", "[", "#["}
+//go:embed languages.txt
+var languagesFile string
 
-// declarations returns a language whose declarations begin with one of the
-// patterns.
-func declarations(comments []string, patterns ...string) codeLanguage {
-	l := codeLanguage{comments: comments}
-	for _, p := range patterns {
-		l.patterns = append(l.patterns, regexp.MustCompile(p))
+// languages returns the languages of languages.txt by media type.
+var languages = sync.OnceValue(func() map[string]language {
+	all := map[string]language{}
+	for block := range strings.SplitSeq(strings.TrimSpace(languagesFile), "\n\n") {
+		if strings.HasPrefix(block, "# ") {
+			continue
+		}
+		lines := strings.Split(block, "\n")
+		l := language{comments: strings.Fields(lines[1])}
+		for _, p := range lines[2:] {
+			l.patterns = append(l.patterns, regexp.MustCompile(p))
+		}
+		for _, media := range strings.Fields(lines[0]) {
+			all[media] = l
+		}
 	}
-	return l
-}
-
-// Patterns that several languages share.
-const (
-	jsFunction = `^\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:async\s+)?function\b\s*\*?\s*\w*\s*[<(]`
-	jsClass    = `^\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?class\s+\w`
-	jsArrow    = `^(?:export\s+)?(?:const|let|var)\s+\w+\s*(?::[^=]+)?=\s*(?:async\s*)?(?:function\b|(?:\([^)]*\)|\w+)\s*(?::\s*[^=]+)?=>)`
-	jsMethod   = `^\s+(?:(?:public|private|protected|static|async|readonly|override|abstract|get|set)\s+)*\*?([#\w$]+)\s*(?:<[^>]*>)?\([^;]*\)\s*(?::\s*[^{;]+)?\{(?:.*\})?\s*$`
-
-	javaType   = `^\s*(?:(?:public|protected|private|internal|abstract|final|static|sealed|non-sealed|strictfp|partial|readonly|ref|file|unsafe)\s+)*(?:class|interface|enum|record|struct|@interface|namespace|delegate)\s+\w`
-	javaMethod = `^\s+(?:(?:public|protected|private|internal|abstract|final|static|synchronized|native|default|override|virtual|async|sealed|extern|unsafe|partial)\s+)+(?:<[^>]+>\s+)?(?:[\w<>\[\],.?]+\s+)*\w+\s*(?:<[^>]*>)?\s*\(`
-	javaPlain  = `^\s+([\w<>\[\],.?]+)\s+(\w+)\s*\([^;()]*\)\s*(?:throws\s+[\w,\s.]+)?\{\s*$`
-
-	cFunction = `^([A-Za-z_]\w*)(?:[\w:<>,*&~\[\]]|[ \t])*[ \t*&](?:[\w~]+(?:<[^>]*>)?::)*~?(\w+|operator\s*\S+)\s*\([^=]*$`
-	cPlain    = `^(?:[a-z_]\w*|(?:\w+(?:<[^>]*>)?::)+~?\w+)\s*\([^;="]*$`                                                               // the type is on the line above, or there is none
-	cMethod   = `^\s+([A-Za-z_]\w*)(?:[\w:<>,*&\[\]]|[ \t])*[ \t*&]~?(\w+)\s*\([^;="]*\)\s*(?:(?:const|noexcept|override|final)\s*)*\{` // in the declaration of its class
-	cType     = `^\s*(?:typedef\s+)?(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class|\s+struct)?|namespace)\s+\w[^;()={]*(?:\{.*)?$`
-)
-
-// codeLanguages are the languages whose declarations become headings, by media
-// type.
-var codeLanguages = sync.OnceValue(func() map[string]codeLanguage {
-	js := declarations(cComments, jsFunction, jsClass, jsArrow, jsMethod)
-	ts := declarations(cComments, jsFunction, jsClass, `^\s*(?:export\s+)?(?:declare\s+)?(?:default\s+)?(?:const\s+)?(?:interface|enum|namespace|module|type)\s+\w`, jsArrow, jsMethod)
-	java := declarations(cComments, javaType, javaMethod, javaPlain)
-	c := declarations([]string{"//", "/*", "*", "[[", "template"}, cType, cFunction, cPlain, cMethod)
-	python := declarations([]string{"#", "@"}, `^\s*(?:async\s+)?def\s+\w`, `^\s*class\s+\w`)
-	python.quotes = true
-	return map[string]codeLanguage{
-		"text/x-go":       declarations([]string{"//", "/*", "*"}, `^func\s`, `^type\s+\w`, `^\t[A-Za-z_]\w*(?:\[[^\]]*\])?\s+(?:struct|interface)\s*\{`),
-		"text/x-python":   python,
-		"text/x-java":     java,
-		"text/x-csharp":   java,
-		"text/javascript": js, "application/javascript": js, "application/x-javascript": js,
-		"text/x-typescript": ts,
-		"text/x-c":          c,
-		"text/x-c++":        c,
-		"text/x-rust": declarations(cComments, `^\s*(?:pub(?:\([^)]*\))?\s+)?(?:(?:default|const|async|unsafe|extern(?:\s+"[^"]*")?)\s+)*fn\s+\w`,
-			`^\s*(?:pub(?:\([^)]*\))?\s+)?(?:unsafe\s+)?(?:struct|enum|trait|union|mod|type)\s+\w`, `^\s*(?:unsafe\s+)?impl\b`, `^\s*macro_rules!\s*\w`),
-		"text/x-ruby": declarations([]string{"#"}, `^\s*(?:class|module)\s+[\w:<]`, `^\s*(?:(?:private|protected|public)\s+)?def\s+\S`),
-		"text/x-php": declarations(cComments, `^\s*(?:(?:abstract|final|public|protected|private|static|readonly)\s+)*function\s+&?\w`,
-			`^\s*(?:(?:abstract|final|readonly)\s+)*(?:class|interface|trait|enum)\s+\w`, `^\s*namespace\s+\w`),
-		"text/x-kotlin":    declarations(cComments, `^\s*(?:[a-z]+\s+)*(?:fun|class|interface|object)\s+[\w<.]`),
-		"text/x-scala":     declarations(cComments, `^\s*(?:[a-z]+(?:\[\w+\])?\s+)*(?:def|class|object|trait|enum)\s+\w`),
-		"text/x-swift":     declarations(cComments, `^\s*(?:@\w+\s+)*(?:[a-z]+(?:\([a-z]+\))?\s+)*(?:func|class|struct|enum|protocol|extension|actor)\s+\S`, `^\s*(?:[a-z]+\s+)*init[?!]?\s*[(<]`),
-		"application/x-sh": declarations([]string{"#"}, `^\s*function\s+[\w:.-]+`, `^\s*[\w:.-]+\s*\(\)\s*(?:\{|\(|$)`),
-		"application/sql": declarations([]string{"--", "/*", "*"}, `(?i)^\s*create\s+(?:or\s+replace\s+)?(?:\w+\s+){0,3}?(?:table|view|function|procedure|trigger|index|type|schema|sequence|domain|database|role|policy|extension)\s`,
-			`(?i)^\s*alter\s+table\s`),
-	}
+	return all
 })

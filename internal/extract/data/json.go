@@ -1,3 +1,4 @@
+// Package data reads tables, structured data and subtitles.
 package data
 
 import (

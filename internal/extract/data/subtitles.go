@@ -18,6 +18,7 @@ var (
 	// timing matches the times of a subtitle.
 	timing = regexp.MustCompile(`^\s*((?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3})\s*-->\s*((?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3})`)
 	voice  = regexp.MustCompile(`<v(?:\.[^ \t>]*)?[ \t]+([^>]*)>`)
+	notCue = regexp.MustCompile(`^(?:STYLE$|REGION$|NOTE|WEBVTT)`)
 	cueTag = regexp.MustCompile(`</?[A-Za-z0-9][^<>]*>|\{\\[^{}]*\}`)
 )
 
@@ -57,7 +58,7 @@ func Subtitles(ctx context.Context, t *plain.Text, src string) {
 			flush()
 			inCue, skip = false, false
 		case skip:
-		case !inCue && vtt && (line == "STYLE" || line == "REGION" || strings.HasPrefix(line, "NOTE") || strings.HasPrefix(line, "WEBVTT")):
+		case !inCue && vtt && notCue.MatchString(line):
 			skip = true
 		default:
 			held = append(held, line)

@@ -2,13 +2,8 @@
 package mail
 
 import (
-	"cmp"
-
-	"knowhow/internal/extract/charset"
-	"knowhow/internal/extract/markup"
-	"knowhow/internal/extract/plain"
-
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -19,6 +14,9 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/extract/charset"
+	"knowhow/internal/extract/markup"
+	"knowhow/internal/extract/plain"
 )
 
 // Limits on the parts of a mail.

@@ -14,8 +14,10 @@ var (
 	adocAttribute = regexp.MustCompile(`^:!?([\w][\w-]*)!?:(?:[ \t]+(.*))?$`)
 	adocBlock     = regexp.MustCompile(`^(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|\x60{3,}.*|[|,:!]={3,})$`)
 	adocList      = regexp.MustCompile(`^\[[^\[\]]*\]$|^\[\[[^\[\]]*\]\]$`)
-	adocMacro     = regexp.MustCompile(`^(image|video|audio|include|toc|ifdef|ifndef|ifeval|endif|tag|end)::?([^\[\]]*)\[(.*)\]$`)
-	adocInline    = regexp.MustCompile(`\b(?:link|xref|mailto|image|icon|footnote|kbd|btn|menu|pass|stem|anchor|indexterm2?):+([^\s\[\]]*)\[([^\[\]]*)\]`)
+	adocMacro     = regexp.MustCompile(`^(image|video|audio|include|toc|ifdef|ifndef|ifeval|endif|tag|end)::?` +
+		`([^\[\]]*)\[(.*)\]$`)
+	adocInline = regexp.MustCompile(`\b(?:link|xref|mailto|image|icon|footnote|kbd|btn|menu|pass|stem|anchor|` +
+		`indexterm2?):+([^\s\[\]]*)\[([^\[\]]*)\]`)
 	adocURL       = regexp.MustCompile(`\b(https?|ftp)://[^\s\[\]]+\[([^\[\]]*)\]`)
 	adocXref      = regexp.MustCompile(`<<([^<>,]+)(?:,\s*([^<>]+))?>>`)
 	adocAnchor    = regexp.MustCompile(`\[\[[^\[\]]*\]\]|\(\(\([^()]*\)\)\)`)
@@ -119,7 +121,8 @@ func adocHeader(ctx context.Context, src string) map[string]string {
 		if line == "" {
 			break
 		}
-		if m := adocAttribute.FindStringSubmatch(line[:min(len(line), plain.MaxMarked)]); m != nil && len(attributes) < 1000 {
+		m := adocAttribute.FindStringSubmatch(line[:min(len(line), plain.MaxMarked)])
+		if m != nil && len(attributes) < 1000 {
 			attributes[strings.ToLower(m[1])] = m[2]
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/extract/plain"
-
 	"github.com/BurntSushi/toml"
 	"go.yaml.in/yaml/v3"
+
+	"knowhow/internal/extract/plain"
 )
 
 // Bounds on front matter. A longer block is text.
@@ -20,8 +20,8 @@ const (
 
 // frontKeys are the keys of front matter, in lower case, whose values are text
 // for readers. Others, such as dates and layouts, are for programs.
-var frontKeys = set(`title subtitle name description summary abstract excerpt tags tag keywords categories category topics
-	aliases alias author authors`)
+var frontKeys = set(`title subtitle name description summary abstract excerpt tags tag keywords categories category
+	topics aliases alias author authors`)
 
 // A frontMatter is what the block of metadata at the start of a text contains.
 type frontMatter struct {
@@ -62,7 +62,8 @@ func (m *frontMatter) read(ctx context.Context, block string, isTOML bool) {
 			m.toml(ctx, table, meta.Keys())
 			return
 		}
-	case yaml.Unmarshal([]byte(block), &root) == nil && len(root.Content) == 1 && root.Content[0].Kind == yaml.MappingNode:
+	case yaml.Unmarshal([]byte(block), &root) == nil && len(root.Content) == 1 &&
+		root.Content[0].Kind == yaml.MappingNode:
 		m.yaml(ctx, root.Content[0], true)
 		return
 	}
@@ -71,7 +72,8 @@ func (m *frontMatter) read(ctx context.Context, block string, isTOML bool) {
 	for line := range strings.Lines(block) {
 		if i := strings.IndexAny(line, ":="); i > 0 && line[0] > ' ' && line[0] != '-' && line[0] != '#' {
 			m.add(ctx, key, value, true)
-			key, value = strings.ToLower(strings.TrimSpace(line[:i])), strings.Trim(strings.TrimSpace(line[i+1:]), `|>"'`)
+			key = strings.ToLower(strings.TrimSpace(line[:i]))
+			value = strings.Trim(strings.TrimSpace(line[i+1:]), `|>"'`)
 		} else if item := strings.TrimSpace(line); strings.HasPrefix(item, "- ") && value != "" {
 			value += ", " + item[2:]
 		} else {

@@ -1,3 +1,5 @@
+// Package markup reads texts in markup languages: HTML, Markdown, reStructuredText,
+// AsciiDoc, Org, LaTeX, manual pages, SVG, and notebooks, whose cells are Markdown.
 package markup
 
 import (

@@ -140,5 +140,5 @@ var voidElements = atoms("area base br col embed hr img input link meta source t
 var readAttributes = atoms("html link a div section ul form main article td body img area input")
 
 // blockElements separate paragraphs.
-var blockElements = atoms(`p div table section blockquote ul ol dl article main header footer nav aside figure form fieldset hr
-	address details hgroup center dir menu body dialog search`)
+var blockElements = atoms(`p div table section blockquote ul ol dl article main header footer nav aside figure form
+	fieldset hr address details hgroup center dir menu body dialog search`)

@@ -39,7 +39,8 @@ var latexVerbatim = set("verbatim verbatim* lstlisting minted Verbatim alltt")
 var latexSkipped = set("tikzpicture pgfpicture comment filecontents filecontents*")
 
 // latexTables are the environments whose lines are rows.
-var latexTables = set("tabular tabular* tabularx tabulary xltabular longtable supertabular tabu longtabu tblr longtblr NiceTabular")
+var latexTables = set(`tabular tabular* tabularx tabulary xltabular longtable supertabular tabu longtabu tblr longtblr
+	NiceTabular`)
 
 // latexArguments are the numbers of arguments of environments that are no text.
 var latexArguments = arguments(
@@ -62,10 +63,10 @@ func arguments(lists ...string) map[string]int {
 }
 
 // latexSigns are the commands that stand for characters.
-var latexSigns = table(`ldots … dots … textellipsis … textendash – textemdash — textbackslash \ textasciitilde ~ textasciicircum ^
-	textbar | textless < textgreater > textquotedbl " S § P ¶ copyright © textcopyright © textregistered ®
-	texttrademark ™ pounds £ euro € texteuro € textdegree ° ss ß ae æ AE Æ oe œ OE Œ o ø O Ø aa å AA Å l ł L Ł
-	i ı j ȷ LaTeX LaTeX TeX TeX LaTeXe LaTeX2e BibTeX BibTeX guillemotleft « guillemotright »`)
+var latexSigns = table(`ldots … dots … textellipsis … textendash – textemdash — textbackslash \ textasciitilde ~
+	textasciicircum ^ textbar | textless < textgreater > textquotedbl " S § P ¶ copyright © textcopyright ©
+	textregistered ® texttrademark ™ pounds £ euro € texteuro € textdegree ° ss ß ae æ AE Æ oe œ OE Œ o ø O Ø aa å
+	AA Å l ł L Ł i ı j ȷ LaTeX LaTeX TeX TeX LaTeXe LaTeX2e BibTeX BibTeX guillemotleft « guillemotright »`)
 
 // latexSpaces are the commands that stand for white space or nothing.
 var latexSpaces = map[string]string{

@@ -338,10 +338,11 @@ type mdocMacro struct{ before, after string }
 
 // mdocMacros are the macros inside lines that write something.
 var mdocMacros = map[string]mdocMacro{
-	"Fl": {"-", ""}, "Fn": {"", "()"}, "Fo": {"", "("}, "Fc": {")", ""}, "Aq": {"<", ">"}, "Ql": {"‘", "’"}, "Sq": {"‘", "’"},
-	"Dq": {"“", "”"}, "Qq": {`"`, `"`}, "Pq": {"(", ")"}, "Bq": {"[", "]"}, "Brq": {"{", "}"}, "Op": {"[", "]"}, "Oo": {"[", ""},
-	"Oc": {"", "]"}, "Po": {"(", ""}, "Pc": {"", ")"}, "In": {"#include <", ">"}, "At": {"AT&T UNIX", ""}, "Bx": {"BSD", ""},
-	"Ux": {"UNIX", ""}, "Nx": {"NetBSD", ""}, "Fx": {"FreeBSD", ""}, "Ox": {"OpenBSD", ""}, "Ap": {"'", ""},
+	"Fl": {"-", ""}, "Fn": {"", "()"}, "Fo": {"", "("}, "Fc": {")", ""}, "Aq": {"<", ">"}, "Ql": {"‘", "’"},
+	"Sq": {"‘", "’"}, "Dq": {"“", "”"}, "Qq": {`"`, `"`}, "Pq": {"(", ")"}, "Bq": {"[", "]"}, "Brq": {"{", "}"},
+	"Op": {"[", "]"}, "Oo": {"[", ""}, "Oc": {"", "]"}, "Po": {"(", ""}, "Pc": {"", ")"},
+	"In": {"#include <", ">"}, "At": {"AT&T UNIX", ""}, "Bx": {"BSD", ""}, "Ux": {"UNIX", ""},
+	"Nx": {"NetBSD", ""}, "Fx": {"FreeBSD", ""}, "Ox": {"OpenBSD", ""}, "Ap": {"'", ""},
 }
 
 // mdocFonts are the other macros inside lines, which only choose a font.
@@ -605,7 +606,8 @@ func roffCharacter(name string) string {
 var roffStrings = map[string]string{"lq": "“", "rq": "”", "R": "®", "Tm": "™", "S": ""}
 
 // roffCharacters are the characters with names of groff_char(7).
-var roffCharacters = table("ga ` " + `em — en – hy - mi − aq ' dq " lq “ rq ” oq ‘ cq ’ ha ^ ti ~ bu • co © rg ® tm ™ de ° sc § dg † rs \ sl /
+var roffCharacters = table("ga ` " + `
+	em — en – hy - mi − aq ' dq " lq “ rq ” oq ‘ cq ’ ha ^ ti ~ bu • co © rg ® tm ™ de ° sc § dg † rs \ sl /
 	ba | br | or | at @ sh # Do $ Eu € Po £ Ye ¥ ct ¢ mu × di ÷ +- ± <= ≤ >= ≥ != ≠ -> → <- ← ua ↑ da ↓ fo ‹
 	fc › Fo « Fc » ss ß ae æ AE Æ oe œ OE Œ o/ ø O/ Ø oa å oA Å 12 ½ 14 ¼ 34 ¾ pl + eq = lB [ rB ] lC { rC }
 	la ⟨ ra ⟩ *a α *b β *g γ *d δ *l λ *m μ *p π *s σ *w ω if ∞ u2010 -`)

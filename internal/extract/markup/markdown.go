@@ -2,9 +2,9 @@ package markup
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"knowhow/internal/document"
 	"knowhow/internal/extract/plain"
@@ -134,11 +134,19 @@ func isParagraphLine(line string) bool {
 	return !(len(s) > 1 && strings.ContainsRune("-*+", rune(s[0])) && s[1] == ' ')
 }
 
+var (
+	markdownAttributes = regexp.MustCompile(`[ \t]*\{[#.:][^{}]*\}[ \t]*$`)
+	markdownLink       = regexp.MustCompile(`!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])`)
+	markdownTag        = regexp.MustCompile(`</?[A-Za-z][^<>]*>`)
+)
+
 // plainInline removes the markup inside a heading: links, emphasis, code marks,
 // tags, attribute blocks and escapes.
 func plainInline(s string) string {
 	s = s[:min(len(s), 4096)] // longer text is cut later anyway
-	s = withoutTags(withoutLinks(withoutAttributes(s)))
+	s = replace(markdownAttributes, s, "", "}")
+	s = replace(markdownLink, s, "$1", "](", "][")
+	s = replace(markdownTag, s, "", "<")
 	var b strings.Builder
 	inCode := false
 	for i := 0; i < len(s); i++ {
@@ -157,84 +165,6 @@ func plainInline(s string) string {
 		}
 	}
 	return plain.OneLine(strings.ToValidUTF8(b.String(), ""))
-}
-
-// withoutAttributes removes a block of attributes at the end, such as {#id}.
-func withoutAttributes(s string) string {
-	t := strings.TrimRight(s, " \t")
-	i := strings.LastIndexByte(t, '{')
-	if i < 0 || i+1 == len(t) || !strings.ContainsRune("#.:", rune(t[i+1])) || enclosed(t[i:], "{}", 201) != len(t)-i {
-		return s
-	}
-	return strings.TrimRight(t[:i], " \t")
-}
-
-// withoutLinks replaces links and pictures by their text.
-func withoutLinks(s string) string {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(s, '[')
-		if i < 0 {
-			b.WriteString(s)
-			return b.String()
-		}
-		text := enclosed(s[i:], "[]", 300)
-		target := 0
-		if rest := s[i+text:]; text > 0 && rest != "" {
-			switch rest[0] {
-			case '(':
-				target = enclosed(rest, "()", 500)
-			case '[':
-				target = enclosed(rest, "[]", 100)
-			}
-		}
-		if target == 0 {
-			b.WriteString(s[:i+1])
-			s = s[i+1:]
-			continue
-		}
-		b.WriteString(strings.TrimSuffix(s[:i], "!"))
-		b.WriteString(s[i+1 : i+text-1])
-		s = s[i+text+target:]
-	}
-}
-
-// withoutTags removes HTML tags.
-func withoutTags(s string) string {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(s, '<')
-		if i < 0 {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(s[:i])
-		s = s[i:]
-		n := enclosed(s, "<>", 302)
-		if n > 0 {
-			name := strings.TrimPrefix(s[1:n-1], "/")
-			if name == "" || name[0]|0x20 < 'a' || name[0]|0x20 > 'z' || utf8.RuneCountInString(name) > 301 {
-				n = 0
-			}
-		}
-		if n == 0 {
-			b.WriteByte('<')
-			n = 1
-		}
-		s = s[n:]
-	}
-}
-
-// enclosed returns the length of the brackets at the start of s with their
-// content, which has at most max characters and neither of the brackets. It
-// returns 0 if there are none. The search ends at the next bracket, so its time
-// does not depend on the number of brackets.
-func enclosed(s, brackets string, max int) int {
-	i := strings.IndexAny(s[1:], brackets)
-	if i < 0 || s[1+i] != brackets[1] || utf8.RuneCountInString(s[1:1+i]) > max {
-		return 0
-	}
-	return i + 2
 }
 
 // loneMark reports whether the mark at i stands between blanks, as in "a * b".

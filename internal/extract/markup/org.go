@@ -10,7 +10,8 @@ import (
 )
 
 var (
-	orgHeading  = regexp.MustCompile(`^(\*+)[ \t]+(?:(?:TODO|DONE|NEXT|WAITING|HOLD|CANCELLED|CANCELED)[ \t]+)?(?:\[#[A-Z0-9]\][ \t]+)?(.*?)(?:[ \t]+:[\w@#%:]+:)?[ \t]*$`)
+	orgHeading = regexp.MustCompile(`^(\*+)[ \t]+(?:(?:TODO|DONE|NEXT|WAITING|HOLD|CANCELLED|CANCELED)[ \t]+)?` +
+		`(?:\[#[A-Z0-9]\][ \t]+)?(.*?)(?:[ \t]+:[\w@#%:]+:)?[ \t]*$`)
 	orgKeyword  = regexp.MustCompile(`(?i)^[ \t]*#\+([\w-]+):[ \t]*(.*)$`)
 	orgBlock    = regexp.MustCompile(`(?i)^[ \t]*#\+(begin|end)_?(\w*).*$`)
 	orgDrawer   = regexp.MustCompile(`(?i)^[ \t]*:(PROPERTIES|LOGBOOK|CLOCK|[\w-]+):[ \t]*$`)

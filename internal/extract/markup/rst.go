@@ -27,9 +27,9 @@ var (
 )
 
 // rstWithoutContent are the directives whose content is no text.
-var rstWithoutContent = set(`toctree contents include literalinclude highlight index raw automodule autoclass autofunction automethod
-	autosummary currentmodule module default-role role sectnum section-numbering header footer target-notes image graphviz
-	mermaid plantuml tabularcolumns unicode py:currentmodule`)
+var rstWithoutContent = set(`toctree contents include literalinclude highlight index raw automodule autoclass
+	autofunction automethod autosummary currentmodule module default-role role sectnum section-numbering header
+	footer target-notes image graphviz mermaid plantuml tabularcolumns unicode py:currentmodule`)
 
 // rstCode are the directives whose content is kept as it is, and whose argument
 // is the name of a language.
@@ -167,7 +167,8 @@ func rstHeading(lines []string) (text, style string, n int) {
 
 // rstAdornment reports whether a line consists of one punctuation character.
 func rstAdornment(line string) bool {
-	return line != "" && strings.Contains("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", line[:1]) && strings.Trim(line, line[:1]) == ""
+	const marks = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+	return line != "" && strings.Contains(marks, line[:1]) && strings.Trim(line, line[:1]) == ""
 }
 
 // rstRule reports whether a line, without white space at its start trimmed, is a
@@ -274,10 +275,12 @@ func (r *rst) inline(s string) string {
 	}
 	s = replace(rstFootnote, s, "", "]_")
 	var code []string // literals, which are not examined further
-	s = replaceFunc(rstLiteral, s, "``", func(m []string) string {
-		code = append(code, m[0][2:len(m[0])-2])
-		return "\x00"
-	})
+	if strings.Contains(s, "``") {
+		s = rstLiteral.ReplaceAllStringFunc(s, func(m string) string {
+			code = append(code, m[2:len(m)-2])
+			return "\x00"
+		})
+	}
 	if strings.Contains(s, ":`") || strings.Contains(s, "`:") {
 		s = replaceFunc(rstRole, s, "", func(m []string) string { return rstTitle(m[1] + m[2]) })
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"knowhow/internal/extract/plain"
-
 	"golang.org/x/net/html"
+
+	"knowhow/internal/extract/plain"
 )
 
 // SVG extracts the title, the descriptions and the texts of a drawing

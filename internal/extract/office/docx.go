@@ -128,16 +128,11 @@ func outlineLevel(val string) int {
 // style returns a style with what it inherits.
 func (d *docx) style(id string) docxStyle {
 	s := d.styles[id]
-	for base, hops := d.styles[s.basedOn], 0; hops < 20 && base.name != ""; base, hops = d.styles[base.basedOn], hops+1 {
-		if s.outline == 0 {
-			s.outline = base.outline
-		}
-		if s.num == "" {
-			s.num = base.num
-		}
-		if s.numLevel == "" {
-			s.numLevel = base.numLevel
-		}
+	base := d.styles[s.basedOn]
+	for hops := 0; hops < 20 && base.name != ""; hops++ {
+		s.outline = cmp.Or(s.outline, base.outline)
+		s.num, s.numLevel = cmp.Or(s.num, base.num), cmp.Or(s.numLevel, base.numLevel)
+		base = d.styles[base.basedOn]
 	}
 	return s
 }

@@ -57,6 +57,9 @@ var (
 	formatToken = regexp.MustCompile(
 		`(?is)^(?:"[^"]*"?|[\\_*].?|\[[^\]]*\]?|general|am/pm|a/p|y+|m+|d+|h+|s+|e[+-]|[0#?.,]+|.)`)
 
+	// elapsed matches the unit of an elapsed time.
+	elapsed = regexp.MustCompile(`(?i)^\[(?:h+|m+|s+)\]$`)
+
 	// subseconds matches the decimals of seconds, which are not shown.
 	subseconds = regexp.MustCompile(`(?i)(s\]?)[.,]0+`)
 )
@@ -106,7 +109,7 @@ func (s *formatSection) add(token string) {
 	case strings.HasPrefix(token, "[$"): // a currency
 		sign, _, _ := strings.Cut(strings.TrimSuffix(token[2:], "]"), "-")
 		s.literal(sign)
-	case lower == "[h]", lower == "[hh]", lower == "[m]", lower == "[mm]", lower == "[s]", lower == "[ss]": // elapsed time
+	case elapsed.MatchString(token):
 		s.datePart(lower[:2])
 	case token[0] == '[': // a colour, or a condition
 		s.other = s.other || strings.ContainsAny(token, "<>=")

@@ -92,7 +92,8 @@ func (n *numbering) mark(num, level string) string {
 		return "-"
 	}
 	for i := range at + 1 {
-		s = strings.ReplaceAll(s, "%"+strconv.Itoa(i+1), ordinal(max(list.counts[i], list.levels[i].start), list.levels[i].format))
+		n := max(list.counts[i], list.levels[i].start)
+		s = strings.ReplaceAll(s, "%"+strconv.Itoa(i+1), ordinal(n, list.levels[i].format))
 	}
 	return s
 }
@@ -116,15 +117,13 @@ func ordinal(n int, format string) string {
 	return strconv.Itoa(n)
 }
 
+// roman returns a Roman numeral.
 func roman(n int) string {
+	values := []int{1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1}
 	var b strings.Builder
-	for _, r := range []struct {
-		value int
-		sign  string
-	}{{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"}, {40, "XL"}, {10, "X"}, {9, "IX"}, {5, "V"}, {4, "IV"}, {1, "I"}} {
-		for ; n >= r.value; n -= r.value {
-			b.WriteString(r.sign)
-		}
+	for i, sign := range strings.Fields("M CM D CD C XC L XL X IX V IV I") {
+		b.WriteString(strings.Repeat(sign, n/values[i]))
+		n %= values[i]
 	}
 	return b.String()
 }

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/extract/plain"
-
 	"golang.org/x/net/html"
+
+	"knowhow/internal/extract/plain"
 )
 
 // An odf reads an OpenDocument file (OASIS OpenDocument 1.3, part 3).
@@ -104,8 +104,8 @@ func (d *odf) content(x *xmlReader) {
 // margins adds the headers and footers of pages, each text once.
 func (d *odf) margins(x *xmlReader) {
 	for d.more(x) {
-		if x.kind != html.StartTagToken || !strings.HasPrefix(x.name, "header") && !strings.HasPrefix(x.name, "footer") ||
-			strings.HasSuffix(x.name, "style") {
+		isMargin := strings.HasPrefix(x.name, "header") || strings.HasPrefix(x.name, "footer")
+		if x.kind != html.StartTagToken || !isMargin || strings.HasSuffix(x.name, "style") {
 			continue
 		}
 		var ps []plain.Block

@@ -321,8 +321,8 @@ func (a *archive) coreTitle() string {
 }
 
 // inventedTitles are titles that programs give to every new document.
-var inventedTitles = strings.Fields(`title document dokument book mappe presentation präsentation slide template workbook
-	spreadsheet`)
+var inventedTitles = strings.Fields(`title document dokument book mappe presentation präsentation slide template
+	workbook spreadsheet`)
 
 // realTitle returns "" for a title that programs give to every new document.
 func realTitle(s string) string {

@@ -1,17 +1,19 @@
 package office
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 
-	"knowhow/internal/extract/plain"
-
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
+
+	"knowhow/internal/extract/plain"
 )
 
 // ReadRTF reads a document in Rich Text Format (version 1.9.1).
@@ -441,7 +443,7 @@ func (r *rtf) endParagraph() {
 		r.Put(plain.Block{Level: r.level, Text: text}, nil)
 	case r.isItem:
 		mark := strings.TrimSpace(string(r.mark))
-		if !plain.IsValue(mark) && !isLetterMark(mark) {
+		if !plain.IsValue(mark) && !letterMark.MatchString(mark) {
 			mark = "-"
 		}
 		r.Block(plain.Item, strings.Repeat("  ", r.depth)+mark+" "+text)
@@ -452,11 +454,9 @@ func (r *rtf) endParagraph() {
 	r.addNotes()
 }
 
-// isLetterMark reports whether the mark of an item is a letter or a Roman number,
-// such as "a)" or "iv.".
-func isLetterMark(s string) bool {
-	return len(s) > 1 && len(s) < 7 && strings.Trim(s[:len(s)-1], "abcdefghijklmnopqrstuvwxyzIVXLCDM") == "" && strings.Contains(".)", s[len(s)-1:])
-}
+// letterMark matches the mark of an item that is a letter or a Roman number, such as
+// "a)" or "iv.".
+var letterMark = regexp.MustCompile(`^[a-zIVXLCDM]{1,5}[.)]$`)
 
 func (r *rtf) endCell() {
 	if s := plain.OneLine(string(r.par)); len(r.cells) < plain.MaxColumns {
@@ -474,29 +474,51 @@ func (r *rtf) endRow() {
 
 // rtfCharacters are the control words for characters.
 var rtfCharacters = map[string]string{
-	"tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”", "bullet": "•",
-	"emspace": " ", "enspace": " ", "qmspace": " ",
+	"tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "lquote": "‘", "rquote": "’", "ldblquote": "“",
+	"rdblquote": "”", "bullet": "•", "emspace": " ", "enspace": " ", "qmspace": " ",
 }
 
 // rtfDestinations are the control words that begin a destination.
-var rtfDestinations = map[string]destination{
-	"fonttbl": toFonts, "stylesheet": toStyles, "info": toNobody, "title": toTitle, "listtext": toMark, "pntext": toMark,
-	"footnote": toNote, "annotation": toComment, "atnauthor": toAuthor,
-	"header": toMargin, "headerl": toMargin, "headerr": toMargin, "headerf": toMargin,
-	"footer": toMargin, "footerl": toMargin, "footerr": toMargin, "footerf": toMargin,
-	"shpinst": toNobody, "shptxt": toBody, "pict": toNobody, "picprop": toNobody, "sn": toName, "sv": toValue, "sp": toNobody,
-	"object": toNobody, "result": toBody, "shprslt": toNothing, "nonshppict": toNothing, "nonesttables": toNothing, "nesttableprops": toNobody,
-	"colortbl": toNothing, "fldinst": toNothing, "datafield": toNothing, "objdata": toNothing, "xe": toNothing, "tc": toNothing, "txe": toNothing,
-	"rxe": toNothing, "author": toNothing, "operator": toNothing, "subject": toNothing, "keywords": toNothing, "doccomm": toNothing,
-	"filetbl": toNothing, "revtbl": toNothing, "listtable": toNothing, "listoverridetable": toNothing, "themedata": toNothing,
-	"falt": toNothing, "panose": toNothing, "fname": toNothing, "fontemb": toNothing, "ftnsep": toNothing, "ftnsepc": toNothing, "ftncn": toNothing,
-	"aftnsep": toNothing, "aftnsepc": toNothing, "aftncn": toNothing, "template": toNothing, "private": toNothing, "nextfile": toNothing,
+var rtfDestinations = destinations(map[destination]string{
+	toBody:    "shptxt result",
+	toNobody:  "info shpinst pict picprop sp object nesttableprops",
+	toTitle:   "title",
+	toFonts:   "fonttbl",
+	toStyles:  "stylesheet",
+	toMark:    "listtext pntext",
+	toNote:    "footnote",
+	toComment: "annotation",
+	toAuthor:  "atnauthor",
+	toMargin:  "header headerl headerr headerf footer footerl footerr footerf",
+	toName:    "sn",
+	toValue:   "sv",
+	toNothing: `shprslt nonshppict nonesttables colortbl fldinst datafield objdata xe tc txe rxe author operator
+		subject keywords doccomm filetbl revtbl listtable listoverridetable themedata falt panose fname fontemb
+		ftnsep ftnsepc ftncn aftnsep aftnsepc aftncn template private nextfile`,
+})
+
+// destinations returns the destinations by their control words.
+func destinations(words map[destination]string) map[string]destination {
+	all := map[string]destination{}
+	for to, list := range words {
+		for word := range strings.FieldsSeq(list) {
+			all[word] = to
+		}
+	}
+	return all
 }
 
 // rtfCharsets are the code pages of the charsets of fonts.
 var rtfCharsets = map[int]int{
-	0: 1252, 77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257,
-	204: 1251, 222: 874, 238: 1250, 254: 437, 255: 850,
+	0: 1252, 77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255,
+	178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250, 254: 437, 255: 850,
+}
+
+// codePages are the names of code pages other than those of Windows with letters of
+// one byte.
+var codePages = map[int]string{
+	866: "ibm866", 932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5", 1361: "euc-kr", 10000: "macintosh",
+	65001: "utf-8",
 }
 
 // codePage returns a code page, windows-1252 if it is not known.
@@ -508,25 +530,8 @@ func codePage(n int) encoding.Encoding {
 		return charmap.CodePage850
 	case 852:
 		return charmap.CodePage852
-	case 10000:
-		return charmap.Macintosh
 	}
-	name := "windows-" + strconv.Itoa(n)
-	switch n {
-	case 866:
-		name = "ibm866"
-	case 932:
-		name = "shift_jis"
-	case 936:
-		name = "gbk"
-	case 949, 1361:
-		name = "euc-kr"
-	case 950:
-		name = "big5"
-	case 65001:
-		name = "utf-8"
-	}
-	if e, err := htmlindex.Get(name); err == nil {
+	if e, err := htmlindex.Get(cmp.Or(codePages[n], "windows-"+strconv.Itoa(n))); err == nil {
 		return e
 	}
 	return charmap.Windows1252

@@ -84,7 +84,8 @@ func (d *xlsx) comments(x *xmlReader) {
 			}
 		case x.starts("comment"):
 			s := "Comment on " + plain.Shorten(x.attr("ref"), 20)
-			if i, err := strconv.Atoi(x.attr("authorid")); err == nil && i >= 0 && i < len(authors) && authors[i] != "" {
+			i, err := strconv.Atoi(x.attr("authorid"))
+			if err == nil && i >= 0 && i < len(authors) && authors[i] != "" {
 				s += " by " + authors[i]
 			}
 			if text := strings.TrimSpace(richText(x)); text != "" {

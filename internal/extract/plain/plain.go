@@ -18,7 +18,7 @@ const (
 	MaxHeading   = 300      // bytes of one heading
 	MaxHeadings  = 20000    // headings of one document
 	MaxPageLabel = 40       // bytes of the label of a page
-	MaxText      = 32 << 20 // bytes of the text of a document that is not text itself; about sixty thick books have less
+	MaxText      = 32 << 20 // bytes of the text of a document that is not text itself: sixty thick books
 	MaxColumns   = 16384    // of a table
 )
 
@@ -33,7 +33,9 @@ const (
 // control characters except newline and tab, and if it was extracted verbatim,
 // the other ends of lines and pages.
 type Text struct {
-	Title string // <title>, title in front matter or metadata, else first (in a PDF, largest) heading; "" if there is none
+	// Title is the <title>, the title in front matter or metadata, or else the first
+	// heading, in a PDF the largest one; "" if there is none.
+	Title string
 
 	// Body consists of paragraphs separated by an empty line. Markdown and plain text
 	// are as written, Markdown with the values of its front matter first.
@@ -46,8 +48,12 @@ type Text struct {
 	Headings  []document.Heading
 	Pages     []document.Page // of a PDF or a presentation; nil for other documents
 	Damaged   bool            // a part of the document is missing or cannot be read
-	Illegible int             // pages of a PDF that have lost text, because their fonts do not define which characters they show
-	Canonical string          // absolute http or https URL in an HTML page's canonical link; "" if there is none
+
+	// Illegible is the number of pages of a PDF that have lost text, because their
+	// fonts do not define which characters they show.
+	Illegible int
+
+	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 
 // Mark records a heading of the text at an offset. Only one of TermLevel may have no

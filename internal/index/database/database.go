@@ -124,7 +124,8 @@ func (d *DB) openReadOnly(ctx context.Context, reads []string, denied error) err
 	switch {
 	case errors.Is(err, errkind.Denied) && log != nil && log.Size() > 0:
 		return fmt.Errorf("opening the index: %s cannot be written, and the last changes in %s were not completed: "+
-			"copy the data folder to a place that can be written, and use the copy: %w", d.path, filepath.Base(d.path)+"-wal", errkind.Denied)
+			"copy the data folder to a place that can be written, and use the copy: %w",
+			d.path, filepath.Base(d.path)+"-wal", errkind.Denied)
 	case errors.Is(err, errkind.Denied):
 		return denied
 	}
@@ -171,7 +172,8 @@ func (d *DB) connect(n int, write bool) (*sql.DB, error) {
 		cache, wait = writeCache, 0 // see begin
 	}
 	v := url.Values{"_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
+		fmt.Sprintf("busy_timeout(%d)",
+			wait.Milliseconds()), "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", cache), "journal_size_limit(67108864)", "trusted_schema(0)",
 	}, "_dqs": {"0"}, "_defensive": {"1"}}
 	if write && d.access == readWrite {

@@ -83,7 +83,8 @@ func checkNotes(t *testing.T, path string, version int) {
 	defer db.Close()
 	var v int
 	var notes string
-	err = db.QueryRow(`SELECT user_version, (SELECT group_concat(id||text) FROM notes) FROM pragma_user_version`).Scan(&v, &notes)
+	err = db.QueryRow(`SELECT user_version, (SELECT group_concat(id||text) FROM notes)
+		FROM pragma_user_version`).Scan(&v, &notes)
 	if err != nil || v != version || notes != "1one,2two" {
 		t.Errorf("version %d with the notes %q, %v, want version %d with 1one,2two", v, notes, err, version)
 	}
@@ -114,8 +115,10 @@ func TestUpgrade(t *testing.T) {
 		closeIt(t, d)
 	}
 	checkNotes(t, old, 5)
-	if _, err := openWith(t.Context(), old, first); !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "update knowhow") {
-		t.Errorf("Open() of a newer version = %v, want an error of kind Unsupported that contains \"update knowhow\"", err)
+	if _, err := openWith(t.Context(), old, first); !errors.Is(err, errkind.Unsupported) ||
+		!strings.Contains(err.Error(), "update knowhow") {
+		t.Errorf("Open() of a newer version = %v, want an error of kind Unsupported that contains \"update knowhow\"",
+			err)
 	}
 	checkNotes(t, old, 5)
 }
@@ -127,7 +130,8 @@ func TestOlder(t *testing.T) {
 	if err == nil {
 		closeIt(t, d)
 	}
-	if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "choose another data folder") {
+	if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), path) ||
+		!strings.Contains(err.Error(), "choose another data folder") {
 		t.Errorf("Open() = %v, want an error of kind Unsupported that names the file and says what to do", err)
 	}
 	checkNotes(t, path, 3)
@@ -164,7 +168,8 @@ func TestUpgradeFails(t *testing.T) {
 	}{
 		{"statement", statements(`CREATE TABLE more(n); INSERT INTO missing VALUES(1)`), nil},
 		{"kind", func(context.Context, *sql.Tx) error { return errkind.Unavailable }, errkind.Unavailable},
-		{"cancelled", func(ctx context.Context, _ *sql.Tx) error { cancel(); return ctx.Err() }, context.Canceled}, // the last
+		// the last
+		{"cancelled", func(ctx context.Context, _ *sql.Tx) error { cancel(); return ctx.Err() }, context.Canceled},
 	}
 	for _, test := range tests {
 		path := stored(t)
@@ -185,11 +190,12 @@ const upgradePath = "KNOWHOW_TEST_UPGRADE"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(upgradePath); path != "" {
-		_, err := openWith(context.Background(), path, upgraded(statements(`DELETE FROM notes`), func(context.Context, *sql.Tx) error {
-			fmt.Println("upgraded")
-			time.Sleep(time.Hour)
-			return nil
-		}))
+		_, err := openWith(context.Background(), path, upgraded(statements(`DELETE FROM notes`),
+			func(context.Context, *sql.Tx) error {
+				fmt.Println("upgraded")
+				time.Sleep(time.Hour)
+				return nil
+			}))
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -98,5 +98,6 @@ func FileKind(mode fs.FileMode) string {
 
 // foreign returns the error for a file that is not an index.
 func (d *DB) foreign() error {
-	return fmt.Errorf("%s is not an index of knowhow and was left as it is: choose another data folder: %w", d.path, errkind.Corrupt)
+	return fmt.Errorf("%s is not an index of knowhow and was left as it is: choose another data folder: %w", d.path,
+		errkind.Corrupt)
 }

@@ -45,7 +45,8 @@ func (d *DB) prepareTables(ctx context.Context) error {
 	if !d.Writable() {
 		if version != d.schema.version() {
 			return fmt.Errorf("opening the index: %s is of an older version of knowhow and cannot be written: "+
-				"copy the data folder to a place that can be written, and use the copy: %w", d.path, errkind.Unsupported)
+				"copy the data folder to a place that can be written, and use the copy: %w",
+				d.path, errkind.Unsupported)
 		}
 		return nil
 	}
@@ -77,7 +78,8 @@ func (d *DB) upgrade(ctx context.Context) error {
 		}
 		if version == 0 {
 			version = d.schema.First
-			if _, err := tx.ExecContext(ctx, d.schema.Create+fmt.Sprintf("PRAGMA application_id=%d", d.schema.Application)); err != nil {
+			if _, err := tx.ExecContext(ctx, d.schema.Create+fmt.Sprintf("PRAGMA application_id=%d",
+				d.schema.Application)); err != nil {
 				return err
 			}
 		}
@@ -112,7 +114,8 @@ func (d *DB) fileVersion(ctx context.Context, q Querier) (int, error) {
 	case version < 1:
 		return 0, d.corrupt()
 	case version < d.schema.First:
-		return 0, fmt.Errorf("%s was written by a version of knowhow from before the first release, and was left as it is "+
+		return 0, fmt.Errorf("%s was written by a version of knowhow from before the first release, "+
+			"and was left as it is "+
 			"(tables of version %d, this program reads %d): choose another data folder and index the sources there; "+
 			"notes and files that were added can be read with that version: %w",
 			d.path, version, d.schema.First, errkind.Unsupported)

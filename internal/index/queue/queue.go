@@ -62,7 +62,8 @@ CREATE INDEX queue_state ON queue(state, id);
 // Detach are statements that end what refers to processes and to files, in a copy
 // of the database without them: claims, and jobs that need a file.
 var Detach = []string{
-	`UPDATE queue SET state='failed', owner='', lease=0, payload=x'', error='the file is not part of the backup: add it again'
+	`UPDATE queue
+		SET state='failed', owner='', lease=0, payload=x'', error='the file is not part of the backup: add it again'
 		WHERE state IN ('queued', 'running') AND filename<>''`,
 	`UPDATE queue SET state='queued', owner='', lease=0, attempts=0 WHERE state='running'`,
 }
@@ -152,8 +153,10 @@ func (q *Queue) addJobs(ctx context.Context) {
 		jobs = q.take()
 		now := time.Now().UnixMilli()
 		for _, j := range jobs {
-			err := p.QueryRowContext(ctx, `INSERT INTO queue(kind, state, payload, attempts, owner, lease, created, updated, error, filename)
-				VALUES(?, ?, coalesce(?, x''), 0, '', 0, ?, ?, '', ?) RETURNING id`, j.kind, Queued, j.payload, now, now, j.filename).Scan(&j.id)
+			err := p.QueryRowContext(ctx, `INSERT INTO queue(kind, state, payload, attempts, owner, lease,
+				created, updated, error, filename)
+				VALUES(?, ?, coalesce(?, x''), 0, '', 0, ?, ?, '', ?)
+					RETURNING id`, j.kind, Queued, j.payload, now, now, j.filename).Scan(&j.id)
 			if err != nil {
 				return err
 			}
@@ -178,7 +181,8 @@ func (q *Queue) addJobs(ctx context.Context) {
 
 // nextJob is the oldest job of a kind that has not ended, if nobody works on it.
 // A clock that was set back must not extend a lease for ever.
-const nextJob = `SELECT id, attempts, size FROM (SELECT id, attempts, length(payload) AS size, state, lease FROM queue WHERE kind=?1 AND state IN ('queued', 'running') ORDER BY id LIMIT 1)
+const nextJob = `SELECT id, attempts, size FROM (SELECT id, attempts, length(payload) AS size, state, lease FROM queue
+	WHERE kind=?1 AND state IN ('queued', 'running') ORDER BY id LIMIT 1)
 	WHERE state='queued' OR lease<=?2 OR lease>?2+3600000`
 
 // claimBytes is how long the payloads of several jobs that are claimed at once
@@ -205,7 +209,8 @@ func (q *Queue) Claim(ctx context.Context, kind, owner string, ttl time.Duration
 		}
 		return err
 	}
-	err := q.db.Read(ctx, "looking for a job", func(tx *sql.Tx) error { return find(q.db.Prepared(tx)) }) // does not make writers wait
+	// does not make writers wait
+	err := q.db.Read(ctx, "looking for a job", func(tx *sql.Tx) error { return find(q.db.Prepared(tx)) })
 	if err != nil || first == 0 {
 		return nil, err
 	}
@@ -225,7 +230,8 @@ func (q *Queue) Claim(ctx context.Context, kind, owner string, ttl time.Duration
 					ids = append(ids, id)
 				}
 				return err
-			}, `SELECT id, length(payload) FROM queue WHERE kind=? AND state='queued' AND attempts=0 AND id>? ORDER BY id LIMIT ?`, kind, first, limit-1)
+			}, `SELECT id, length(payload) FROM queue WHERE kind=? AND state='queued' AND attempts=0 AND id>?
+				ORDER BY id LIMIT ?`, kind, first, limit-1)
 			if err != nil {
 				return err
 			}
@@ -268,7 +274,8 @@ func (q *Queue) Renew(ctx context.Context, owner string, ttl time.Duration, ids 
 	return q.db.Write(ctx, "renewing a claim", func(tx *sql.Tx) error {
 		until := time.Now().Add(ttl).UnixMilli()
 		for _, id := range ids {
-			if err := claimed(tx.ExecContext(ctx, `UPDATE queue SET lease=? WHERE id=? AND owner=? AND state='running'`, until, id, owner)); err != nil {
+			if err := claimed(tx.ExecContext(ctx,
+				`UPDATE queue SET lease=? WHERE id=? AND owner=? AND state='running'`, until, id, owner)); err != nil {
 				return err
 			}
 		}
@@ -301,11 +308,15 @@ func EndIn(ctx context.Context, tx database.Changer, id int64, owner string, doc
 // Fail ends a job that the owner has claimed with a message. The error is
 // ErrLost if the claim has ended.
 func (q *Queue) Fail(ctx context.Context, id int64, owner, message string) error {
-	return q.db.Write(ctx, "ending a job", func(tx *sql.Tx) error { return end(ctx, tx, id, owner, Failed, 0, message) })
+	return q.db.Write(ctx, "ending a job", func(tx *sql.Tx) error {
+		return end(ctx, tx, id, owner, Failed, 0, message)
+	})
 }
 
-func end(ctx context.Context, tx database.Changer, id int64, owner, state string, document int64, message string) error {
-	return claimed(tx.ExecContext(ctx, `UPDATE queue SET state=?, owner='', lease=0, payload=x'', updated=?, doc=nullif(?, 0), error=?
+func end(ctx context.Context, tx database.Changer, id int64, owner, state string, document int64,
+	message string) error {
+	return claimed(tx.ExecContext(ctx, `UPDATE queue
+		SET state=?, owner='', lease=0, payload=x'', updated=?, doc=nullif(?, 0), error=?
 		WHERE id=? AND owner=? AND state='running'`, state, time.Now().UnixMilli(), document, message, id, owner))
 }
 
@@ -386,7 +397,8 @@ func (q *Queue) Count(ctx context.Context) (map[string]int, error) {
 // Forget deletes the jobs that ended before a time.
 func (q *Queue) Forget(ctx context.Context, before time.Time) error {
 	return q.db.Write(ctx, "deleting old jobs", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM queue WHERE state IN ('done', 'failed') AND updated<?`, before.UnixMilli())
+		_, err := tx.ExecContext(ctx, `DELETE FROM queue WHERE state IN ('done', 'failed') AND updated<?`,
+			before.UnixMilli())
 		return err
 	})
 }

@@ -22,7 +22,8 @@ func open(t *testing.T, path string) *Queue {
 	t.Helper()
 	const kv = `CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL);`
 	db, err := database.Open(t.Context(), database.Options{
-		Path: path, Schema: database.Schema{Application: 1, First: 1, Create: kv + Tables}, Reads: Reads, Log: slog.New(slog.DiscardHandler),
+		Path: path, Schema: database.Schema{Application: 1, First: 1, Create: kv +
+			Tables}, Reads: Reads, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,8 @@ func (d Document) clean() Document {
 
 // sameWords reports whether two documents have the same words.
 func (d Document) sameWords(o Document) bool {
-	return d.Title == o.Title && d.Filename == o.Filename && d.Language == o.Language && d.Text == o.Text && slices.Equal(d.Chunks, o.Chunks)
+	return d.Title == o.Title && d.Filename == o.Filename && d.Language == o.Language && d.Text == o.Text &&
+		slices.Equal(d.Chunks, o.Chunks)
 }
 
 // build returns a segment of documents. Parts of it are in files while it is built
@@ -210,7 +211,8 @@ func (d Document) build(ctx context.Context, b *segment.Builder) error {
 		// What stands beside the words of the title counts as a heading, so that the
 		// title has only its words, as in Titled.
 		b.Chunk(func(yield func(segment.Token) bool) {
-			for t := range indexed(document.Truncate(c.Heading, titleSize), language, func(string) string { return "" }) {
+			for t := range indexed(document.Truncate(c.Heading, titleSize), language,
+				func(string) string { return "" }) {
 				if !yield(t) {
 					return
 				}

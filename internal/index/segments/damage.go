@@ -73,7 +73,8 @@ func (s *Store) leaveOut(d *damaged) {
 		if d.row.file != "" {
 			where = s.path(d.row.file)
 		}
-		s.o.Log.Error("a search segment is damaged: its documents are indexed again from the stored texts, and nothing is lost",
+		s.o.Log.Error("a search segment is damaged: its documents are indexed again "+
+			"from the stored texts, and nothing is lost",
 			"file", where, "segment", d.row.id, "label", d.row.label, "error", d.err)
 	}
 	signal(s.rebuildSoon)
@@ -119,25 +120,26 @@ func (s *Store) checkFile(g *Segment) error {
 	g.checking.Lock()
 	defer g.checking.Unlock()
 	info, err := os.Lstat(s.path(g.row.file))
-	if err == nil && info.Size() == g.info.Size() && info.ModTime().Equal(g.info.ModTime()) || err != nil && g.removed {
+	if err != nil { // it was removed; perhaps the segment was merged
+		s.verifyLater(g)
 		return nil
 	}
-	if g.damage == nil {
-		g.damage = g.verify()
-	}
-	switch {
-	case g.damage != nil:
-		return g.damage
-	case err == nil:
-		g.info = info
+	if info.Size() == g.info.Size() && info.ModTime().Equal(g.info.ModTime()) {
 		return nil
 	}
-	g.removed = true // or merged
+	if err := g.verify(); err != nil {
+		return err
+	}
+	g.info = info
+	return nil
+}
+
+// verifyLater lets the background verify a segment.
+func (s *Store) verifyLater(g *Segment) {
 	s.mu.Lock()
 	g.unverified = true
 	s.mu.Unlock()
 	signal(s.verifySoon)
-	return nil
 }
 
 // verifyLoop verifies in the background until ctx ends. It does not wait for

@@ -87,7 +87,8 @@ func TestVerifiedBeforeSearch(t *testing.T) {
 		}
 		return nil
 	})
-	for _, c := range []struct{ bytes, unverified int }{{all, 0}, {all - sizes[2], 1}, {min(sizes[0], sizes[1], sizes[2]) - 1, 3}} {
+	for _, c := range []struct{ bytes, unverified int }{{all, 0}, {all - sizes[2], 1},
+		{min(sizes[0], sizes[1], sizes[2]) - 1, 3}} {
 		k := open(t, dir, Options{VerifiedSize: c.bytes})
 		count := func() (unverified int) {
 			k.view(func(v *View) error {
@@ -101,7 +102,8 @@ func TestVerifiedBeforeSearch(t *testing.T) {
 			return unverified
 		}
 		if n := count(); n != c.unverified {
-			t.Errorf("with %d of %d bytes to verify, %d segments are not verified, want %d", c.bytes, all, n, c.unverified)
+			t.Errorf("with %d of %d bytes to verify, %d segments are not verified, want %d", c.bytes, all, n,
+				c.unverified)
 		}
 		k.verify(t.Context())
 		if n := count(); n != 0 {

@@ -39,7 +39,8 @@ var schema = database.Schema{Application: 1, First: 1, Create: `
 func open(t *testing.T, dir string, o Options) *kit {
 	t.Helper()
 	o.Log = slog.New(slog.DiscardHandler)
-	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(dir, "test.db"), Schema: schema, Reads: Reads, Log: o.Log})
+	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(dir, "test.db"), Schema: schema,
+		Reads: Reads, Log: o.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,8 @@ func (k *kit) add(label string, texts ...string) (numbers []int64) {
 		numbers = nil
 		for _, text := range texts {
 			var n int64
-			if err := tx.QueryRowContext(k.t.Context(), `INSERT INTO docs(label, text) VALUES(?, ?) RETURNING id`, label, text).Scan(&n); err != nil {
+			if err := tx.QueryRowContext(k.t.Context(), `INSERT INTO docs(label, text) VALUES(?, ?) RETURNING id`,
+				label, text).Scan(&n); err != nil {
 				return err
 			}
 			d, err := k.Document(k.t.Context(), tx, n)

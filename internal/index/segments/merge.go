@@ -34,8 +34,10 @@ func tierOf(size int64) int {
 
 // Rules of merging.
 const (
-	tierLength = 10      // segments of one tier that are merged
-	restFactor = 10      // while nothing changes, a segment of a label is more than so many times as large as all smaller ones together
+	tierLength = 10 // segments of one tier that are merged
+	// while nothing changes, a segment of a label is more than so many times as large as all smaller
+	// ones together
+	restFactor = 10
 	inlineSize = 1 << 20 // bytes that are merged inside the transaction of a change
 )
 
@@ -98,10 +100,11 @@ func (s *Store) mergeAll(ctx context.Context, due func([]row) []row, again bool)
 		case damaged && !errors.Is(err, errGone):
 			s.leaveOut(d)
 			return false // merge the rest when the segment is built again
-		case errors.Is(err, errMerging) || errors.Is(err, errMerged) || errors.Is(err, errGone):
-			return false // another process merges
+		case errors.Is(err, errElsewhere) || errors.Is(err, errGone):
+			return false
 		case err != nil:
-			s.o.Log.Log(ctx, levelOf(slog.LevelWarn, again), "segments were not merged; this is tried again until it succeeds", "error", err)
+			s.o.Log.Log(ctx, levelOf(slog.LevelWarn, again),
+				"segments were not merged; this is tried again until it succeeds", "error", err)
 			return false
 		case !more:
 			return true
@@ -115,44 +118,33 @@ const mergeLease = time.Minute
 // mergeOnce merges the segments of one label once if that is due, and no other
 // process does.
 func (s *Store) mergeOnce(ctx context.Context, choose func([]row) []row) (more bool, err error) {
-	var due []row
-	var open []*Segment
-	var deleted []segment.Bits
-	defer func() {
-		for _, g := range open {
-			s.release(g)
-		}
-	}()
+	var v *View
 	err = s.o.DB.Read(ctx, "merging segments", func(tx *sql.Tx) error {
 		rows, err := rowsOf(ctx, tx, nil)
 		if err != nil {
 			return err
 		}
 		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.label, b.label) })
-		for len(rows) > 0 && due == nil {
+		for len(rows) > 0 && v == nil {
 			n := slices.IndexFunc(rows, func(r row) bool { return r.label != rows[0].label })
 			if n < 0 {
 				n = len(rows)
 			}
 			usable := slices.DeleteFunc(slices.Clone(rows[:n]), func(r row) bool { return !r.current() })
-			due, rows = choose(usable), rows[n:]
-		}
-		for _, r := range due {
-			left := s.o.VerifiedSize
-			g, err := s.acquire(ctx, tx, r, &left)
-			if err != nil {
-				return err
+			if due := choose(usable); due != nil {
+				if v, err = s.viewOf(ctx, tx, due); err != nil {
+					return err
+				}
 			}
-			open = append(open, g)
-			set, err := deletions(ctx, tx, r)
-			if err != nil {
-				return err
-			}
-			deleted = append(deleted, set)
+			rows = rows[n:]
 		}
 		return nil
 	})
-	if err != nil || due == nil {
+	if v == nil {
+		return false, err
+	}
+	defer v.Close()
+	if err != nil {
 		return false, err
 	}
 	owner := rand.Text()
@@ -161,12 +153,12 @@ func (s *Store) mergeOnce(ctx context.Context, choose func([]row) []row) (more b
 		return false, err
 	}
 	if len(held) == 0 {
-		return false, errMerging
+		return false, errElsewhere
 	}
 	var renewal sync.WaitGroup
 	ended := make(chan struct{})
 	renewal.Go(func() { s.renewMerge(ctx, owner, ended) })
-	err = s.mergeRows(ctx, due, open, deleted)
+	err = s.merge(ctx, v)
 	close(ended)
 	renewal.Wait()
 	return true, errors.Join(err, s.o.Leases.Release(context.WithoutCancel(ctx), owner, "merge"))
@@ -188,44 +180,38 @@ func (s *Store) renewMerge(ctx context.Context, owner string, ended <-chan struc
 	}
 }
 
-// errMerging means that another process merges.
-var errMerging = fmt.Errorf("another process merges segments: %w", errkind.Busy)
+// errElsewhere means that another process merges, or has merged, the same segments.
+var errElsewhere = fmt.Errorf("another process merges segments: %w", errkind.Busy)
 
-// mergeRows merges segments outside of any transaction, and replaces their rows.
-func (s *Store) mergeRows(ctx context.Context, due []row, open []*Segment, deleted []segment.Bits) error {
-	segments := make([]*segment.Segment, len(open))
-	for i, g := range open {
-		segments[i] = g.Segment
-		if err := g.verify(); err != nil { // or the merged segment would be wrong, with right checksums
-			return &damaged{row: g.row, err: err}
-		}
+// merge merges the segments of a view outside of any transaction, and replaces their
+// rows.
+func (s *Store) merge(ctx context.Context, v *View) error {
+	if err := v.Verify(); err != nil { // or the merged segment would be wrong, with right checksums
+		return err
 	}
-	r := newRow(due[0].label, 0, 0)
+	var segments []*segment.Segment
+	var mapped []mmap.MMap
+	var size int64
+	for _, g := range v.Segments {
+		segments, mapped, size = append(segments, g.Segment), append(mapped, g.mapped), size+g.row.size
+	}
+	r := newRow(v.Segments[0].Label, 0, 0)
 	var body []byte
 	var err error
-	if sizeOf(due) <= maxBody {
-		body, err = mergeInMemory(ctx, segments, deleted)
+	if size <= maxBody {
+		body, err = mergeInMemory(ctx, segments, v.deleted)
 		r.size = int64(len(body))
 	} else {
-		var mapped []mmap.MMap
-		for _, g := range open {
-			mapped = append(mapped, g.mapped)
-		}
 		r.file, r.size, err = s.writeFile(mapped, func(w io.Writer, spool func() segment.Spool) error {
-			_, err := segment.Merge(ctx, w, spool, segments, deleted)
+			_, err := segment.Merge(ctx, w, spool, segments, v.deleted)
 			return err
 		})
 	}
-	if d, ok := errors.AsType[*segment.Damage](err); ok {
-		if i := slices.Index(segments, d.Segment); i >= 0 {
-			return &damaged{row: due[i], err: err}
-		}
-	}
-	if err != nil {
+	if err := v.Fault(err); err != nil {
 		return err
 	}
 	err = s.o.DB.Write(ctx, "merging segments", func(tx *sql.Tx) error {
-		return s.replaceMerged(ctx, tx, due, segments, deleted, r, body)
+		return s.replaceMerged(ctx, tx, v, r, body)
 	})
 	if err != nil {
 		if r.file != "" {
@@ -233,44 +219,41 @@ func (s *Store) mergeRows(ctx context.Context, due []row, open []*Segment, delet
 		}
 		return err
 	}
-	for _, old := range due {
-		if old.file != "" { // a search that still needs it reads the list again
-			os.Remove(s.path(old.file)) // Sweep tries again
+	for _, g := range v.Segments {
+		if g.row.file != "" { // a search that still needs it reads the list again
+			os.Remove(s.path(g.row.file)) // Sweep tries again
 		}
 	}
 	return nil
 }
 
-// errMerged means that the segments of a merge have changed meanwhile.
-var errMerged = fmt.Errorf("another process has merged the same segments: %w", errkind.Busy)
-
 // replaceMerged replaces the rows of merged segments by one for the result, and
 // carries over the deletions that came meanwhile.
-func (s *Store) replaceMerged(ctx context.Context, tx *sql.Tx, due []row, segments []*segment.Segment, deleted []segment.Bits, r row, body []byte) error {
+func (s *Store) replaceMerged(ctx context.Context, tx *sql.Tx, v *View, r row, body []byte) error {
 	var gone []int64 // rows of documents that were deleted since
-	for i, old := range due {
+	for i, g := range v.Segments {
 		var now row
-		err := database.Collect(ctx, tx, now.scan, `SELECT `+segmentColumns+` FROM segments WHERE id=?`, old.id)
+		err := database.Collect(ctx, tx, now.scan, `SELECT `+segmentColumns+` FROM segments WHERE id=?`, g.row.id)
 		if err != nil {
 			return err
 		}
 		if now.id == 0 {
-			return errMerged
+			return errElsewhere
 		}
-		r.docs += old.docs - old.removed
+		r.docs += g.Docs() - v.deleted[i].Count()
 		set, err := deletions(ctx, tx, now)
 		if err != nil {
 			return err
 		}
-		err = segments[i].Rows(func(d int, row int64) {
-			if set != nil && set.Has(d) && (deleted[i] == nil || !deleted[i].Has(d)) {
+		err = g.Rows(func(d int, row int64) {
+			if set != nil && set.Has(d) && (v.deleted[i] == nil || !v.deleted[i].Has(d)) {
 				gone = append(gone, row)
 			}
 		})
 		if err != nil {
-			return &damaged{row: old, err: err}
+			return &damaged{row: g.row, err: err}
 		}
-		if err := drop(ctx, tx, old.id); err != nil {
+		if err := drop(ctx, tx, g.row.id); err != nil {
 			return err
 		}
 	}
@@ -280,7 +263,9 @@ func (s *Store) replaceMerged(ctx context.Context, tx *sql.Tx, due []row, segmen
 		}
 		if len(gone) > 0 {
 			set := segment.NewBits(r.docs)
-			if err := s.use(ctx, tx, r, func(g *Segment, _ segment.Bits) error { return places(g, gone, set) }); err != nil {
+			if err := s.use(ctx, tx, r, func(g *Segment, _ segment.Bits) error {
+				return places(g, gone, set)
+			}); err != nil {
 				// Not a *damaged: the number of the row may be used again.
 				return fmt.Errorf("reading a segment that was just written: %v", err)
 			}

@@ -183,7 +183,8 @@ func TestMergeAtRest(t *testing.T) {
 func TestRebuildOfOtherProcess(t *testing.T) {
 	k := open(t, t.TempDir(), Options{})
 	k.add("a", "walrus")
-	for _, s := range []string{`DELETE FROM segments`, markRebuild, `UPDATE kv SET value=value+1 WHERE key='generation'`} {
+	for _, s := range []string{`DELETE FROM segments`, markRebuild,
+		`UPDATE kv SET value=value+1 WHERE key='generation'`} {
 		k.execute(s)
 	}
 	if n, incomplete := k.find("walrus"); n != 0 || !incomplete {

@@ -30,12 +30,10 @@ type Segment struct {
 	mapped mmap.MMap // nil for a segment in memory
 	refs   int       // it is closed when nothing refers to it
 
-	unverified bool // its checksums were not compared yet
+	unverified bool // the background should compare its checksums
 
 	checking sync.Mutex
 	info     fs.FileInfo // of the mapped file, when its checksums were compared or it was opened
-	removed  bool        // the checksums were compared after the file was removed
-	damage   error       // what the last comparison found
 }
 
 // verify compares the checksums of the segment; see [segment.Segment.Verify].
@@ -110,7 +108,8 @@ func (s *Store) acquire(ctx context.Context, q database.Querier, r row, left *in
 }
 
 // use calls f with the segment of a row and the set of its deleted documents.
-func (s *Store) use(ctx context.Context, q database.Querier, r row, f func(g *Segment, deleted segment.Bits) error) error {
+func (s *Store) use(ctx context.Context, q database.Querier, r row,
+	f func(g *Segment, deleted segment.Bits) error) error {
 	left := s.o.VerifiedSize
 	g, err := s.acquire(ctx, q, r, &left)
 	if err != nil {

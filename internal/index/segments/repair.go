@@ -98,7 +98,8 @@ func (s *Store) rebuild(ctx context.Context, again bool) bool {
 	defer cancel()
 	s.o.Progress(limited, 0, 0)
 	if err != nil && ctx.Err() == nil {
-		s.o.Log.Log(ctx, levelOf(slog.LevelError, again), "damaged or outdated search segments were not built again; this is tried again until it succeeds", "error", err)
+		s.o.Log.Log(ctx, levelOf(slog.LevelError, again), "damaged or outdated search segments "+
+			"were not built again; this is tried again until it succeeds", "error", err)
 	}
 	return err == nil
 }
@@ -140,7 +141,8 @@ func (s *Store) maintain(ctx context.Context, progress func(done, total int)) er
 	if len(missing) == 0 {
 		return s.rebuilt(ctx, rebuild)
 	}
-	s.o.Log.Warn("the words of stored documents are indexed again, because the index is of an older version or was damaged; "+
+	s.o.Log.Warn("the words of stored documents are indexed again, because the index is of an older version "+
+		"or was damaged; "+
 		"until this is done, searches may miss some", "documents", len(missing))
 	progress(0, len(missing))
 	for done := 0; done < len(missing); {

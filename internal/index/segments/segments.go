@@ -64,9 +64,10 @@ const (
 const (
 	segmentColumns     = `id, label, analyzer, format, docs, size, removed, file`
 	segmentsQuery      = `SELECT ` + segmentColumns + ` FROM segments ORDER BY id`
-	labelSegmentsQuery = `SELECT ` + segmentColumns + ` FROM segments WHERE label IN (SELECT value FROM json_each(?)) ORDER BY id`
-	deletionsQuery     = `SELECT deleted FROM segments WHERE id=?`
-	bodyQuery          = `SELECT body FROM segment_bodies WHERE id=?`
+	labelSegmentsQuery = `SELECT ` + segmentColumns + ` FROM segments WHERE label IN (SELECT value FROM json_each(?))
+		ORDER BY id`
+	deletionsQuery = `SELECT deleted FROM segments WHERE id=?`
+	bodyQuery      = `SELECT body FROM segment_bodies WHERE id=?`
 )
 
 // Reads are the statements that should be prepared for reading.
@@ -151,7 +152,8 @@ func New(o Options) *Store {
 	o.VerifiedSize, o.BuildLimit = cmp.Or(o.VerifiedSize, defaultLimit), cmp.Or(o.BuildLimit, defaultLimit)
 	s := &Store{
 		o: o, dir: filepath.Join(filepath.Dir(o.DB.Path()), Dir), open: map[int64]*Segment{}, leftOut: map[int64]bool{},
-		maintaining: make(chan struct{}, 1), mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1),
+		maintaining: make(chan struct{}, 1), mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{},
+			1), verifySoon: make(chan struct{}, 1),
 	}
 	s.builders.New = func() any { return &segment.Builder{} }
 	return s
@@ -238,7 +240,8 @@ func rowsOf(ctx context.Context, q database.Querier, labels []string) ([]row, er
 // insert inserts the row of a segment and sets its id. body is nil if the segment
 // is in a file.
 func insert(ctx context.Context, tx database.Changer, r *row, body []byte) error {
-	err := tx.QueryRowContext(ctx, `INSERT INTO segments(label, analyzer, format, docs, size, removed, file) VALUES(?, ?, ?, ?, ?, 0, ?) RETURNING id`,
+	err := tx.QueryRowContext(ctx, `INSERT INTO segments(label, analyzer, format, docs, size, removed, file)
+		VALUES(?, ?, ?, ?, ?, 0, ?) RETURNING id`,
 		r.label, r.analyzer, r.format, r.docs, r.size, r.file).Scan(&r.id)
 	if err != nil || body == nil {
 		return err
@@ -307,6 +310,7 @@ func signal(c chan struct{}) {
 
 // Stats returns how many segments there are, and how many bytes their files have.
 func Stats(ctx context.Context, q database.Querier) (n int, fileBytes int64, err error) {
-	err = q.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(iif(file<>'', size, 0)), 0) FROM segments`).Scan(&n, &fileBytes)
+	err = q.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(iif(file<>'', size, 0)), 0) FROM segments`).Scan(&n,
+		&fileBytes)
 	return n, fileBytes, err
 }

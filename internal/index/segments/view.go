@@ -3,7 +3,6 @@ package segments
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -15,12 +14,15 @@ import (
 // A View is what a search under some labels sees of one generation of the index.
 type View struct {
 	*segment.Collection
-	Segments   []*Segment // in the order of the collection
-	Incomplete bool       // a segment is left out because it is damaged or of another version, or its documents are not indexed again yet
-	Memo                  // of what was derived from the view
+	Segments []*Segment // in the order of the collection
+	// a segment is left out because it is damaged or of another version, or its documents are not
+	// indexed again yet
+	Incomplete bool
+	Memo       // of what was derived from the view
 
-	s    *Store
-	refs int
+	s       *Store
+	deleted []segment.Bits // by segment; nil if no document is deleted
+	refs    int
 }
 
 // maxViews is how many views are kept.
@@ -82,7 +84,9 @@ func (s *Store) cachedView(ctx context.Context, q database.Querier, labels []str
 	return v, nil
 }
 
-func (s *Store) makeView(ctx context.Context, q database.Querier, labels []string) (_ *View, err error) {
+// makeView returns a new view of the segments with one of the labels that can be
+// read.
+func (s *Store) makeView(ctx context.Context, q database.Querier, labels []string) (*View, error) {
 	rows, err := rowsOf(ctx, q, labels)
 	if err != nil {
 		return nil, err
@@ -91,36 +95,37 @@ func (s *Store) makeView(ctx context.Context, q database.Querier, labels []strin
 	if err != nil {
 		return nil, err
 	}
-	v := &View{s: s, refs: 1, Incomplete: rebuild != ""}
-	defer func() {
-		if err != nil {
-			v.Close()
-		}
-	}()
+	readable := slices.DeleteFunc(slices.Clone(rows), func(r row) bool {
+		return r.format != segment.Version || s.isLeftOut(r.id)
+	})
+	v, err := s.viewOf(ctx, q, readable)
+	if err != nil {
+		return nil, err
+	}
+	v.Incomplete = rebuild != "" || len(readable) < len(rows) // until Maintain builds them again
+	return v, nil
+}
+
+// viewOf returns a view of the segments of some rows.
+func (s *Store) viewOf(ctx context.Context, q database.Querier, rows []row) (*View, error) {
+	v := &View{s: s, refs: 1}
 	var segments []*segment.Segment
-	var deleted []segment.Bits
 	left := s.o.VerifiedSize
 	for _, r := range rows {
-		if r.format != segment.Version {
-			v.Incomplete = true // until Maintain builds it again
-			continue
-		}
 		g, err := s.acquire(ctx, q, r, &left)
-		if errors.Is(err, errLeftOut) {
-			v.Incomplete = true
-			continue
-		}
 		if err != nil {
+			v.Close()
 			return nil, err
 		}
-		v.Segments = append(v.Segments, g)
-		set, err := deletions(ctx, q, r)
+		v.Segments, segments = append(v.Segments, g), append(segments, g.Segment)
+		deleted, err := deletions(ctx, q, r)
 		if err != nil {
+			v.Close()
 			return nil, err
 		}
-		segments, deleted = append(segments, g.Segment), append(deleted, set)
+		v.deleted = append(v.deleted, deleted)
 	}
-	v.Collection = segment.NewCollection(segments, deleted)
+	v.Collection = segment.NewCollection(segments, v.deleted)
 	return v, nil
 }
 

@@ -247,7 +247,7 @@ func (it *item) file(p string) []byte {
 // tools.
 func (it *item) tool() string {
 	if len(it.entry.Tools) == 1 {
-		return showTarget(it.entry.Tools[0])
+		return shown(it.entry.Tools[0])
 	}
 	return it.name
 }
@@ -330,7 +330,7 @@ func (d *differ) connect(f *folder, it *item) {
 	case n.exact:
 	case n.target != "":
 		if !n.ours {
-			d.warn("the link %s to %s is replaced by one to the skill of that name", path, showTarget(n.target))
+			d.warn("the link %s to %s is replaced by one to the skill of that name", path, shown(n.target))
 		}
 		c.link, c.unlink = true, true
 	case !n.isCopy(f.key, prev, it.entry):

@@ -74,7 +74,7 @@ func (d *disk) open() error {
 	if link, target := d.linkAbove(d.out); link != "" {
 		return fmt.Errorf("the folder %s, which is written to, is a symbolic link to %s: remove it, or choose the "+
 			"folder that it leads to: %w",
-			link, showTarget(target), errkind.Conflict)
+			link, shown(target), errkind.Conflict)
 	}
 	if err := d.out.open(); err != nil {
 		return err
@@ -112,8 +112,8 @@ func (d *disk) linkAbove(f *folder) (link, target string) {
 	return link, target
 }
 
-// showTarget returns the target of a link for messages.
-func showTarget(target string) string { return sanitize.Escape(sanitize.Cut(target, 200, 800)) }
+// shown returns foreign text for messages.
+func shown(target string) string { return sanitize.Escape(sanitize.Cut(target, 200, 800)) }
 
 // readLock reads the lock file. A file that is not a lock of this version is
 // ignored.

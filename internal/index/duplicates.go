@@ -13,18 +13,18 @@ import (
 	"knowhow/internal/segment"
 )
 
-// twins are the documents of a view whose texts other documents of the index have
+// duplicates are the documents of a view whose texts other documents of the index have
 // or once had. Documents without text are none.
-type twins struct {
+type duplicates struct {
 	docs  segment.Docs
 	group map[int64]int // by row; documents of a group have the same text
 	order map[int64]int // by row; that of the paths
 }
 
-// twins returns the documents with equal texts. They are read once for a view.
-func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) {
-	return segments.Remember(&e.view.Memo, "twins", func() (*twins, error) {
-		t := &twins{group: map[int64]int{}, order: map[int64]int{}}
+// duplicates returns the documents with equal texts. They are read once for a view.
+func (e *evaluator) duplicates(ctx context.Context, labels []string) (*duplicates, error) {
+	return segments.Remember(&e.view.Memo, "duplicates", func() (*duplicates, error) {
+		t := &duplicates{group: map[int64]int{}, order: map[int64]int{}}
 		where, args := conditions{labels: labels}.where()
 		where += ` AND d.text_size>0`
 		numbers := map[string]int{}
@@ -39,7 +39,8 @@ func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) 
 			t.group[id], t.order[id] = numbers[hash], len(rows)
 			rows = append(rows, id)
 			return err
-		}, `SELECT d.id, d.hash FROM twins t CROSS JOIN docs d ON d.hash=t.hash WHERE `+where+` ORDER BY d.path, d.label`, args...)
+		}, `SELECT d.id, d.hash FROM twins t CROSS JOIN docs d ON d.hash=t.hash WHERE `+where+`
+			ORDER BY d.path, d.label`, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +54,7 @@ func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) 
 // with all words that count if there is one, and the first by path. It remembers
 // the others in m.also.
 func (e *evaluator) collapse(ctx context.Context, m *matched, labels []string) error {
-	t, err := e.twins(ctx, labels)
+	t, err := e.duplicates(ctx, labels)
 	if err != nil || len(t.group) == 0 {
 		return err
 	}
@@ -112,7 +113,8 @@ func (e *evaluator) collapse(ctx context.Context, m *matched, labels []string) e
 const maxAlso = 20
 
 // addAlso adds the paths of the other documents with the text of each hit.
-func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []retrieval.Document, also map[int64][]int64) error {
+func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []retrieval.Document,
+	also map[int64][]int64) error {
 	for i, d := range list {
 		if len(also[d.Number]) == 0 {
 			continue
@@ -122,7 +124,8 @@ func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []retri
 			err := rows.Scan(&path, &sourcePath, &title)
 			hits[i].Also = append(hits[i].Also, document.ResultPath(path, sourcePath, title))
 			return err
-		}, `SELECT d.path, d.source_path, d.title FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value ORDER BY d.path, d.id LIMIT ?`, jsonList(also[d.Number]), maxAlso)
+		}, `SELECT d.path, d.source_path, d.title FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value
+			ORDER BY d.path, d.id LIMIT ?`, jsonList(also[d.Number]), maxAlso)
 		if err != nil {
 			return err
 		}

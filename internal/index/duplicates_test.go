@@ -37,15 +37,19 @@ func TestDistinct(t *testing.T) {
 			result{total: 1, labels: 1, also: map[string][]string{"a:LICENSE": {"LICENSE", "lib/COPYING"}}}},
 		{"one label", search.Query{Text: query.MustParse("warranty"), Distinct: true, Labels: []string{"a"}},
 			result{total: 1, labels: 1, also: map[string][]string{"a:LICENSE": {"lib/COPYING"}}}},
-		{"another label", search.Query{Text: query.MustParse("warranty"), Distinct: true, Labels: []string{"b"}}, result{total: 1, labels: 1}},
+		{"another label", search.Query{Text: query.MustParse("warranty"), Distinct: true, Labels: []string{"b"}},
+			result{total: 1, labels: 1}},
 		{"a tag", search.Query{Text: query.MustParse("warranty"), Distinct: true, Tags: []string{"collection:a"}},
 			result{total: 1, labels: 1, also: map[string][]string{"a:LICENSE": {"lib/COPYING"}}}},
-		{"those that match", search.Query{Text: query.MustParse("title:zebra OR other"), Distinct: true}, result{total: 2, labels: 2}},
+		{"those that match", search.Query{Text: query.MustParse("title:zebra OR other"), Distinct: true},
+			result{total: 2, labels: 2}},
 		{"some words", search.Query{Text: query.MustParse("walrus granted zebra"), Distinct: true},
 			result{total: 4, all: 1, labels: 4, also: map[string][]string{"a:lib/COPYING": {"LICENSE", "LICENSE"}}}},
-		{"by time", search.Query{Text: query.MustParse("warranty"), Distinct: true, Sort: []search.SortKey{{Field: "timestamp", Desc: true}}},
+		{"by time", search.Query{Text: query.MustParse("warranty"), Distinct: true,
+			Sort: []search.SortKey{{Field: "timestamp", Desc: true}}},
 			result{total: 1, labels: 1, also: map[string][]string{"a:LICENSE": {"LICENSE", "lib/COPYING"}}}},
-		{"everything", search.Query{Distinct: true}, result{total: 4, labels: 4, also: map[string][]string{"a:LICENSE": {"LICENSE", "lib/COPYING"}}}},
+		{"everything", search.Query{Distinct: true}, result{total: 4, labels: 4,
+			also: map[string][]string{"a:LICENSE": {"LICENSE", "lib/COPYING"}}}},
 		{"everything of a label", search.Query{Distinct: true, Labels: []string{"a"}},
 			result{total: 4, labels: 4, also: map[string][]string{"a:LICENSE": {"lib/COPYING"}}}},
 	} {
@@ -74,7 +78,8 @@ func TestDistinct(t *testing.T) {
 		})
 	}
 	// A changed text, and a document with a known text, are seen.
-	put(t, x, doc("a", "other.md", "Other", licence), doc("a", "new.md", "New", "An emu."), doc("b", "new.md", "New", "An emu."))
+	put(t, x, doc("a", "other.md", "Other", licence), doc("a", "new.md", "New", "An emu."),
+		doc("b", "new.md", "New", "An emu."))
 	for text, want := range map[string]int{"warranty": 1, "emu": 1} {
 		if p := page(t, x, search.Query{Text: query.MustParse(text), Distinct: true, Num: 10}); p.Total != want {
 			t.Errorf("%s: %d documents, want %d", text, p.Total, want)
@@ -83,7 +88,8 @@ func TestDistinct(t *testing.T) {
 	put(t, x, doc("a", "other.md", "Other", "A walrus has permission."))
 
 	// A change of a document is seen.
-	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "a", Path: "LICENSE"}}}); err != nil {
+	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "a",
+		Path: "LICENSE"}}}); err != nil {
 		t.Fatal(err)
 	}
 	p := page(t, x, search.Query{Text: query.MustParse("warranty"), Distinct: true, Num: 10})
