@@ -94,7 +94,7 @@ func (o *engineCheckCommand) run(ctx context.Context, v *invocation) error {
 			fmt.Fprintln(v.stdout, printableLines(p.Text))
 		}
 		switch {
-		case len(problems) > 0 && problems[0].Mends:
+		case len(problems) > 0 && problems[0].Repairable:
 			return &hintError{fmt.Errorf("searches miss documents: %w", errkind.Corrupt),
 				"Nothing is lost: knowhow serve, kb and engine index them again while they use this data folder."}
 		case len(problems) > 0:

@@ -29,8 +29,8 @@ const maxProblems = 100
 
 // A Problem is something that Examine found.
 type Problem struct {
-	Text  string // a sentence
-	Mends bool   // Maintain corrects it from the stored texts, and nothing is lost
+	Text       string // a sentence
+	Repairable bool   // Maintain corrects it from the stored texts, and nothing is lost
 }
 
 // Examine examines every page of the file and every segment. Problems that

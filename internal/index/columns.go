@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"knowhow/internal/index/database"
 	"knowhow/internal/index/segments"
 	"knowhow/internal/segment"
 )
@@ -125,7 +126,7 @@ func (e *evaluator) readColumn(ctx context.Context, g *segments.Segment, field s
 		}
 		add(numbers[i], string(text))
 		return nil
-	}, columnQuery(field), jsonList(wanted))
+	}, columnQuery(field), database.List(wanted))
 	return c, err
 }
 

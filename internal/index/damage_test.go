@@ -372,8 +372,8 @@ func checkPartial(t *testing.T, dir string) {
 			t.Errorf("SearchChunks(happy) = %+v, %v, want partial %t", c, err, partial)
 		}
 		problems, err := x.Examine(t.Context())
-		if err != nil || len(problems) > 0 != partial || partial && !problems[0].Mends {
-			t.Errorf("Examine() = %v, %v, want problems that mend: %t", problems, err, partial)
+		if err != nil || len(problems) > 0 != partial || partial && !problems[0].Repairable {
+			t.Errorf("Examine() = %v, %v, want problems that are repairable: %t", problems, err, partial)
 		}
 	}
 }

@@ -17,13 +17,9 @@ import (
 // Numbers returns the numbers of up to n documents that are greater than after,
 // in order.
 func (x *Index) Numbers(ctx context.Context, after int64, n int) (numbers []int64, err error) {
-	err = x.read(ctx, "listing documents", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var id int64
-			err := rows.Scan(&id)
-			numbers = append(numbers, id)
-			return err
-		}, `SELECT id FROM docs WHERE id>? ORDER BY id LIMIT ?`, after, n)
+	err = x.read(ctx, "listing documents", func(tx *sql.Tx) (err error) {
+		numbers, err = database.Column[int64](ctx, tx, `SELECT id FROM docs WHERE id>? ORDER BY id LIMIT ?`, after, n)
+		return err
 	})
 	return numbers, err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"knowhow/internal/document"
+	"knowhow/internal/index/database"
 	"knowhow/internal/index/segments"
 	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
@@ -125,7 +126,7 @@ func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []retri
 			hits[i].Also = append(hits[i].Also, document.ResultPath(path, sourcePath, title))
 			return err
 		}, `SELECT d.path, d.source_path, d.title FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value
-			ORDER BY d.path, d.id LIMIT ?`, jsonList(also[d.Number]), maxAlso)
+			ORDER BY d.path, d.id LIMIT ?`, database.List(also[d.Number]), maxAlso)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package index
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
+	"knowhow/internal/index/database"
 	"knowhow/internal/index/segments"
 	"knowhow/internal/index/vectors"
 	"knowhow/internal/query"
@@ -368,13 +368,7 @@ func (e *evaluator) tagged(ctx context.Context, tag string) (segment.Docs, error
 
 // docs returns the documents whose numbers a statement returns, in order.
 func (e *evaluator) docs(ctx context.Context, query string, args ...any) (segment.Docs, error) {
-	var rows []int64
-	err := collect(ctx, e.tx, func(r *sql.Rows) error {
-		var id int64
-		err := r.Scan(&id)
-		rows = append(rows, id)
-		return err
-	}, query, args...)
+	rows, err := database.Column[int64](ctx, e.tx, query, args...)
 	if err != nil {
 		return nil, err
 	}

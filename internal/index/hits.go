@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/index/database"
 	"knowhow/internal/passage"
 	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
@@ -66,7 +67,7 @@ func (e *evaluator) hitRows(ctx context.Context, list []retrieval.Document, matc
 		}
 		hits[i], pieces[i] = h, p
 		return nil
-	}, hitRowsQuery, jsonList(rows), texts)
+	}, hitRowsQuery, database.List(rows), texts)
 	return hits, pieces, err
 }
 

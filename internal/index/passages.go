@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"knowhow/internal/document"
+	"knowhow/internal/index/database"
 	"knowhow/internal/passage"
 	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
@@ -98,7 +99,7 @@ func (c *contents) Contents(ctx context.Context, chunks []passage.Chunk) ([]pass
 			out[i] = x
 		}
 		return err
-	}, chunkRowsQuery, jsonList(rows))
+	}, chunkRowsQuery, database.List(rows))
 }
 
 const chunkRowsQuery = `SELECT j.key, c.off, c.len, c.heading, d.text_size, d.lang

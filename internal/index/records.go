@@ -11,6 +11,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
 )
 
 const recordColumns = `d.id, d.doc_id, d.label, d.path, d.from_source, d.source_path, d.type, d.title, d.filename,
@@ -121,17 +122,12 @@ func (x *Index) Chunks(ctx context.Context, number int64) (record *document.Reco
 
 // CountTypes returns how many documents with one of the labels (nil: any) there
 // are by type. Of the labels in written, only those that users wrote count.
-func (x *Index) CountTypes(ctx context.Context, labels, written []string) (map[string]int, error) {
-	counts := map[string]int{}
+func (x *Index) CountTypes(ctx context.Context, labels, written []string) (counts map[string]int, err error) {
 	where, args := conditions{labels: labels, written: written}.where()
-	err := x.read(ctx, "counting documents", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var kind string
-			var n int
-			err := rows.Scan(&kind, &n)
-			counts[kind] = n
-			return err
-		}, `SELECT d.type, count(*) FROM docs d WHERE `+where+` GROUP BY d.type`, args...)
+	err = x.read(ctx, "counting documents", func(tx *sql.Tx) (err error) {
+		counts, err = database.Map[string, int](ctx, tx,
+			`SELECT d.type, count(*) FROM docs d WHERE `+where+` GROUP BY d.type`, args...)
+		return err
 	})
 	return counts, err
 }

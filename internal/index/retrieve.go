@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
 	"knowhow/internal/query"
 	"knowhow/internal/relevance"
 	"knowhow/internal/retrieval"
@@ -428,7 +429,7 @@ func (e *evaluator) inLanguage(ctx context.Context, lang string, hits []segment.
 		err := rows.Scan(&row)
 		same[row] = true
 		return err
-	}, languageQuery, jsonList(numbers), lang)
+	}, languageQuery, database.List(numbers), lang)
 }
 
 const languageQuery = `SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value WHERE d.lang IN (?, '')`

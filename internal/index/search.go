@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 	"strings"
 	"time"
 
@@ -222,17 +221,4 @@ func (e *evaluator) comparison(ctx context.Context, field string, rank map[int64
 	return func(a, b member) int {
 		return strings.Compare(columns[a.segment].text(a.doc), columns[b.segment].text(b.doc))
 	}, nil
-}
-
-// jsonList returns numbers as a list in JSON.
-func jsonList(numbers []int64) string {
-	list := make([]byte, 1, 8*len(numbers)+2)
-	list[0] = '['
-	for i, n := range numbers {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = strconv.AppendInt(list, n, 10)
-	}
-	return string(append(list, ']'))
 }

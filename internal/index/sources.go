@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
 	"knowhow/internal/index/segments"
 	"knowhow/internal/search"
 )
@@ -80,13 +81,9 @@ func (x *Index) SourceLabels(ctx context.Context) ([]string, error) {
 func (x *Index) WrittenLabels(ctx context.Context, labels []string) ([]string, error) {
 	list, _ := json.Marshal(append([]string{}, labels...)) // strings always marshal
 	var out []string
-	err := x.read(ctx, "listing labels", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var label string
-			err := rows.Scan(&label)
-			out = append(out, label)
-			return err
-		}, writtenLabelsQuery, string(list))
+	err := x.read(ctx, "listing labels", func(tx *sql.Tx) (err error) {
+		out, err = database.Column[string](ctx, tx, writtenLabelsQuery, string(list))
+		return err
 	})
 	return out, err
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
 	"knowhow/internal/index/segments"
 	"knowhow/internal/index/vectors"
 	"knowhow/internal/search"
@@ -70,15 +72,11 @@ func (x *Index) Release(ctx context.Context, owner string, names ...string) erro
 }
 
 // Leases returns the owners of the leases that have not expired, by name.
-func (x *Index) Leases(ctx context.Context) (map[string]string, error) {
-	owners := map[string]string{}
-	err := x.read(ctx, "listing the leases", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var name, owner string
-			err := rows.Scan(&name, &owner)
-			owners[name] = owner
-			return err
-		}, `SELECT name, owner FROM leases WHERE until>?1 AND until<=?1+86400000`, time.Now().UnixMilli())
+func (x *Index) Leases(ctx context.Context) (owners map[string]string, err error) {
+	err = x.read(ctx, "listing the leases", func(tx *sql.Tx) (err error) {
+		owners, err = database.Map[string, string](ctx, tx,
+			`SELECT name, owner FROM leases WHERE until>?1 AND until<=?1+86400000`, time.Now().UnixMilli())
+		return err
 	})
 	return owners, err
 }
@@ -197,19 +195,12 @@ func (x *Index) Unfinished(ctx context.Context, labels []string) ([]search.Unfin
 	var out []search.Unfinished
 	err := x.read(ctx, "looking for sources that are indexed in part", func(tx *sql.Tx) error {
 		out = nil
-		seen := map[string]bool{} // labels, and whether they were indexed completely before
-		err := collect(ctx, tx, func(rows *sql.Rows) error {
-			var label string
-			var complete bool
-			err := rows.Scan(&label, &complete)
-			if labels == nil || slices.Contains(labels, label) {
-				seen[label] = complete
-			}
-			return err
-		}, `SELECT label, left_out<>'' FROM sources`)
+		// Labels, and whether they were indexed completely before.
+		seen, err := database.Map[string, bool](ctx, tx, `SELECT label, left_out<>'' FROM sources`)
 		if err != nil {
 			return err
 		}
+		maps.DeleteFunc(seen, func(label string, _ bool) bool { return !admits(labels, label) })
 		if err := readProgress(ctx, tx, labels, func(p Progress, running bool) {
 			complete, source := seen[p.Label]
 			delete(seen, p.Label)

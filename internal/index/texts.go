@@ -13,6 +13,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/database"
 	"knowhow/internal/search"
 )
 
@@ -200,7 +201,7 @@ func readPieces(ctx context.Context, q querier, pieces []piece) error {
 		var err error
 		p.text, err = appendText(p.text, size, body, p.from-before, p.to-before)
 		return err
-	}, partsQuery, jsonList(parts))
+	}, partsQuery, database.List(parts))
 }
 
 const partsQuery = `SELECT t.id, t.size, t.body FROM json_each(?) j CROSS JOIN texts t ON t.id=j.value`

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -245,7 +244,7 @@ func (q *Queue) Claim(ctx context.Context, kind, owner string, ttl time.Duration
 			return err
 		}, `UPDATE queue SET state='running', owner=?2, lease=?3, attempts=attempts+(owner<>?2), updated=?1
 			WHERE id IN (SELECT value FROM json_each(?4)) RETURNING `+jobColumns+`, payload`,
-			now.UnixMilli(), owner, now.Add(ttl).UnixMilli(), idList(ids))
+			now.UnixMilli(), owner, now.Add(ttl).UnixMilli(), database.List(ids))
 		slices.SortFunc(jobs, func(a, b Job) int { return cmp.Compare(a.ID, b.ID) })
 		return err
 	})
@@ -288,7 +287,7 @@ func (q *Queue) Renew(ctx context.Context, owner string, ttl time.Duration, ids 
 func (q *Queue) Release(ctx context.Context, owner string, ids ...int64) error {
 	return q.db.Write(ctx, "releasing a job", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE queue SET state='queued', owner='', lease=0, attempts=attempts-1
-			WHERE id IN (SELECT value FROM json_each(?)) AND owner=? AND state='running'`, idList(ids), owner)
+			WHERE id IN (SELECT value FROM json_each(?)) AND owner=? AND state='running'`, database.List(ids), owner)
 		return err
 	})
 }
@@ -368,28 +367,19 @@ func (q *Queue) Jobs(ctx context.Context, state string, limit int) ([]Job, error
 // Payloads returns the payloads of the jobs of a kind that have not ended.
 func (q *Queue) Payloads(ctx context.Context, kind string) ([][]byte, error) {
 	var out [][]byte
-	err := q.db.Read(ctx, "listing jobs", func(tx *sql.Tx) error {
-		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
-			var payload []byte
-			err := rows.Scan(&payload)
-			out = append(out, payload)
-			return err
-		}, `SELECT payload FROM queue WHERE kind=? AND state IN ('queued', 'running')`, kind)
+	err := q.db.Read(ctx, "listing jobs", func(tx *sql.Tx) (err error) {
+		out, err = database.Column[[]byte](ctx, tx,
+			`SELECT payload FROM queue WHERE kind=? AND state IN ('queued', 'running')`, kind)
+		return err
 	})
 	return out, err
 }
 
 // Count returns how many jobs there are by state.
-func (q *Queue) Count(ctx context.Context) (map[string]int, error) {
-	counts := map[string]int{}
-	err := q.db.Read(ctx, "counting jobs", func(tx *sql.Tx) error {
-		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
-			var state string
-			var n int
-			err := rows.Scan(&state, &n)
-			counts[state] = n
-			return err
-		}, `SELECT state, count(*) FROM queue GROUP BY state`)
+func (q *Queue) Count(ctx context.Context) (counts map[string]int, err error) {
+	err = q.db.Read(ctx, "counting jobs", func(tx *sql.Tx) (err error) {
+		counts, err = database.Map[string, int](ctx, tx, `SELECT state, count(*) FROM queue GROUP BY state`)
+		return err
 	})
 	return counts, err
 }
@@ -401,10 +391,4 @@ func (q *Queue) Forget(ctx context.Context, before time.Time) error {
 			before.UnixMilli())
 		return err
 	})
-}
-
-// idList returns numbers as JSON.
-func idList(ids []int64) string {
-	list, _ := json.Marshal(ids) // numbers always marshal
-	return string(list)
 }

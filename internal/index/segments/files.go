@@ -164,14 +164,10 @@ func (s *Store) removeUnused(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("removing merged segments: %w", err)
 	}
-	named := map[string]bool{}
-	err = s.o.DB.Read(ctx, "listing segments", func(tx *sql.Tx) error {
-		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
-			var name string
-			err := rows.Scan(&name)
-			named[name] = true
-			return err
-		}, `SELECT file FROM segments WHERE file<>''`)
+	var named map[string]bool
+	err = s.o.DB.Read(ctx, "listing segments", func(tx *sql.Tx) (err error) {
+		named, err = database.Map[string, bool](ctx, tx, `SELECT file, 1 FROM segments WHERE file<>''`)
+		return err
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package segments
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -212,5 +214,48 @@ func TestRemovedFiles(t *testing.T) {
 	other := open(t, dir, Options{})
 	if n, incomplete := other.find("walrus"); n != 1 || incomplete {
 		t.Errorf("%d documents are found in another process, incomplete: %t, want 1", n, incomplete)
+	}
+}
+
+// TestChangeDuringMerge removes documents, and then merges the same segments, while
+// segments are merged outside of a transaction.
+func TestChangeDuringMerge(t *testing.T) {
+	for _, words := range []int{1, 30_000} { // in the database, and in files
+		k := open(t, t.TempDir(), Options{})
+		var numbers []int64
+		for i := range 3 {
+			numbers = append(numbers, k.add("a", long(i, words), fmt.Sprint("clam number", i))...)
+		}
+		view := func() (v *View) {
+			err := k.db.Read(t.Context(), "listing segments", func(tx *sql.Tx) error {
+				rows, err := rowsOf(t.Context(), tx, nil)
+				if err == nil {
+					v, err = k.viewOf(t.Context(), tx, rows)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(v.Close)
+			return v
+		}
+		k.remove("a", numbers[0])
+		merged, late := view(), view()
+		k.remove("a", numbers[3], numbers[4])
+		if err := k.merge(t.Context(), merged); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.merge(t.Context(), late); !errors.Is(err, errElsewhere) {
+			t.Errorf("merging segments that were merged = %v, want %v", err, errElsewhere)
+		}
+		if n := k.check(); n != 1 {
+			t.Errorf("%d segments, want 1", n)
+		}
+		for word, want := range map[string]int{"walrus": 1, "clam": 2} {
+			if n, _ := k.find(word); n != want {
+				t.Errorf("%d documents have %q, want %d", n, word, want)
+			}
+		}
 	}
 }

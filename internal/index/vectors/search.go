@@ -3,7 +3,6 @@ package vectors
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"iter"
 	"slices"
 
@@ -191,13 +190,8 @@ func (v *View) live(ctx context.Context, find func() ([]Hit, error)) ([]Hit, err
 		for i, h := range hits {
 			ids[i] = h.id
 		}
-		exist := map[int64]bool{}
-		err = database.Collect(ctx, v.tx, func(rows *sql.Rows) error {
-			var id int64
-			err := rows.Scan(&id)
-			exist[id] = true
-			return err
-		}, `SELECT v.id FROM json_each(?) j CROSS JOIN vectors v ON v.id=j.value`, database.List(ids))
+		exist, err := database.Map[int64, bool](ctx, v.tx,
+			`SELECT v.id, 1 FROM json_each(?) j CROSS JOIN vectors v ON v.id=j.value`, database.List(ids))
 		if err != nil {
 			return nil, err
 		}
