@@ -161,7 +161,8 @@ func (e Env) commands() []command {
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, &syncCommand{}},
 		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, &startCommand{}},
 		{"call", "call a tool of an MCP server", callHelp, &callCommand{}},
-		{"completion", "print a script with which a shell completes commands, flags and labels", completionHelp, &completionCommand{}},
+		{"completion", "print a script with which a shell completes commands, flags and labels",
+			completionHelp, &completionCommand{}},
 		{"__complete", "", completeHelp, &completeCommand{}},
 		{"health", "check that a server of this program answers", healthHelp, &healthCommand{}},
 		{"version", "print the version, the commit and the Go version", versionHelp, &versionCommand{}},
@@ -263,7 +264,8 @@ func (e Env) find(name string) (command, bool) {
 func unknownCommand(name string, v *invocation) error {
 	if strings.HasPrefix(name, "-") {
 		return &usageError{message: fmt.Sprintf("unknown flag %s", sanitize.Escape(name)),
-			hint: fmt.Sprintf("Flags follow the command: %s COMMAND [FLAGS]. Run %q for the list of commands.", v.Program, v.Program+" help")}
+			hint: fmt.Sprintf("Flags follow the command: %s COMMAND [FLAGS]. Run %q for the list of commands.",
+				v.Program, v.Program+" help")}
 	}
 	var names []string
 	for _, c := range v.commands() {

@@ -135,8 +135,10 @@ func (o *createCommand) run(ctx context.Context, v *invocation) error {
 		vectors = "without vectors (it is searched by words)"
 	}
 	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s; this took %s\n", verb, o.ID, sanitize.Escape(created.Folder),
-		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors, terminal.Duration(time.Since(start)))
-	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program, sanitize.Escape(string(o.Dir)), o.ID)
+		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors,
+		terminal.Duration(time.Since(start)))
+	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program,
+		sanitize.Escape(string(o.Dir)), o.ID)
 	fmt.Fprint(v.stderr, datasetsSnippet(string(o.Dir)))
 	return nil
 }
@@ -151,7 +153,8 @@ func datasetsSnippet(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	return startSnippet("datasets", program, []string{"datasets", "--datasets", dir, "--tool-names", string(datasetmcp.Underscore)})
+	args := []string{"datasets", "--datasets", dir, "--tool-names", string(datasetmcp.Underscore)}
+	return startSnippet("datasets", program, args)
 }
 
 // printCreateLeftOut prints what is not part of a dataset.

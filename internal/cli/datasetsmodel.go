@@ -33,7 +33,8 @@ type searchModelFlags struct {
 // none.
 func (m *modelFlags) open() (embed.Embedder, string, error) {
 	setting := cmp.Or(string(m.Embedder), m.URL)
-	e, err := open.Embedder(setting, open.Options{Model: m.Model, Key: string(m.Key), Timeout: m.Timeout, UserAgent: "knowhow/" + version()})
+	e, err := open.Embedder(setting, open.Options{Model: m.Model, Key: string(m.Key), Timeout: m.Timeout,
+		UserAgent: "knowhow/" + version()})
 	switch {
 	case err != nil:
 		return nil, "", embedderError(setting, err)
@@ -90,7 +91,8 @@ func embedderError(setting string, err error) error {
 	const values = "builtin, none, a folder with a model, or the URL of a server"
 	switch {
 	case errors.Is(err, errkind.NotFound) && !strings.ContainsAny(setting, `/\`) && !fileExists(setting):
-		return &usageError{fmt.Sprintf("flag --embedder: got %q, want %s", setting, values), "Without --embedder, the built-in model is used."}
+		return &usageError{fmt.Sprintf("flag --embedder: got %q, want %s", setting, values),
+			"Without --embedder, the built-in model is used."}
 	case strings.Contains(setting, "://") && errors.Is(err, errkind.Invalid):
 		return &usageError{explainModel(err).Error(), "Set --embedder to " + values + "."}
 	}

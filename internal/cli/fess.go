@@ -62,7 +62,8 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 			return err
 		}
 	}
-	c, warnings, err := fessconfig.Read(path, fessconfig.Options{Env: v.Lookup, Home: v.home(), HTTP: o.Transport == "http"})
+	options := fessconfig.Options{Env: v.Lookup, Home: v.home(), HTTP: o.Transport == "http"}
+	c, warnings, err := fessconfig.Read(path, options)
 	if err != nil {
 		return err
 	}
@@ -138,8 +139,10 @@ func (v *invocation) findFessConfig() (string, error) {
 	}
 	path, tried := fessconfig.Find(home)
 	if path == "" {
-		return "", &hintError{fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
-			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help")}
+		return "", &hintError{
+			fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
+			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help"),
+		}
 	}
 	return path, nil
 }

@@ -21,12 +21,15 @@ import (
 // without a flag. It is declared by a field of the options of the command, with
 // these tags:
 //
-//	flag     its name without dashes; after a comma, another name, which messages and tables do not use
-//	env      the variable that is read if the flag is not given; after a comma, one that is read if that is not set
-//	value    the placeholder of the value in texts, for example FILE; in lower case, the permitted values, separated by "|"
+//	flag     its name without dashes; after a comma, another one, which messages do not use
+//	env      the variable that is read if the flag is not given; after a comma, one that
+//	         is read if that is not set
+//	value    the placeholder of the value in texts, for example FILE; in lower case, the
+//	         permitted values, separated by "|"
 //	default  the value if none is given
 //	range    the permitted numbers, for example 1-100; of a text, the numbers of characters
-//	secret   what the value is, for messages, which do not contain it; "" if they must not advise to leave it out
+//	secret   what the value is, for messages, which do not contain it; "" if they must
+//	         not advise to leave it out
 //	help     what the flag does, without a final period
 //
 // An empty variable counts as not set. Boolean flags have no placeholder. Flags
@@ -52,7 +55,10 @@ type flagSet struct {
 	*invocation
 	flags    []*flag
 	operands []*operand
-	rest     func(string) error // called for each operand after operands, in order with the flags; nil means that there are none
+
+	// rest is called for each operand after operands, in order with the flags; nil means
+	// that there are none.
+	rest func(string) error
 }
 
 // An operand is an operand of a command, or with many all that follow, joined with
@@ -122,7 +128,8 @@ func (f *flagSet) declareOperand(field reflect.Value, arg string) {
 	name, kind, _ := strings.Cut(arg, ",")
 	switch p := field.Addr().Interface().(type) {
 	case *string:
-		f.operands = append(f.operands, &operand{name: name, value: p, many: kind == "many", optional: kind == "optional"})
+		f.operands = append(f.operands, &operand{name: name, value: p, many: kind == "many",
+			optional: kind == "optional"})
 	case *[]string:
 		f.rest = func(arg string) error { *p = append(*p, arg); return nil }
 	}

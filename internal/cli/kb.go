@@ -59,7 +59,10 @@ func (u *engineURL) set(s string) error {
 
 // A baseUse is what a knowledge base is opened for.
 type baseUse struct {
-	work      bool           // change it: create the data folder if there is none, work on jobs and compute vectors until the base is closed
+	// work is set to change it: the data folder is created if there is none, jobs are
+	// done and vectors computed until the base is closed.
+	work bool
+
 	model     *embedderFlags // of a base in the data folder; nil: search by words only
 	wait      time.Duration  // at least so long a search waits for the vector of its query
 	maxUpload int64          // bytes of a file; 0 for the default
@@ -84,7 +87,8 @@ func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, u
 	if v.given("engine-url") && v.given("store") {
 		return nil, v.usagef("--engine-url and --store exclude each other: the engine has its own store")
 	}
-	c, err := kbclient.New(kbclient.Options{BaseURL: string(o.URL), Key: string(o.Key), Timeout: o.Timeout, UserAgent: "knowhow/" + version(), Log: log})
+	c, err := kbclient.New(kbclient.Options{BaseURL: string(o.URL), Key: string(o.Key), Timeout: o.Timeout,
+		UserAgent: "knowhow/" + version(), Log: log})
 	if err != nil {
 		return nil, explainEngine(err)
 	}
@@ -106,7 +110,8 @@ var errNoBase = errors.New("there is no knowledge base")
 
 // openLocal opens the knowledge base in the data folder, without the documents
 // of sources.
-func openLocal(ctx context.Context, v *invocation, data string, stored *storeFlags, log *slog.Logger, use baseUse) (openBase, error) {
+func openLocal(ctx context.Context, v *invocation, data string, stored *storeFlags, log *slog.Logger,
+	use baseUse) (openBase, error) {
 	f, err := v.dataFolder(data, stored, use.model, use.wait, log)
 	if err != nil {
 		return nil, err
@@ -115,7 +120,9 @@ func openLocal(ctx context.Context, v *invocation, data string, stored *storeFla
 		if found, err := hasIndex(f.Dir); err != nil {
 			return nil, err
 		} else if !found {
-			return nil, &hintError{fmt.Errorf("%w in %s", errNoBase, f.Dir), fmt.Sprintf("Name its data folder with --data, or begin one. Add a note with: %s note add TEXT", v.Program)}
+			return nil, &hintError{fmt.Errorf("%w in %s", errNoBase, f.Dir),
+				fmt.Sprintf("Name its data folder with --data, or begin one. Add a note with: %s note add TEXT",
+					v.Program)}
 		}
 	}
 	if f.Store != nil && use.work {
@@ -212,7 +219,8 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	base, err := o.open(ctx, v, s.log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime, maxUpload: int64(o.MaxUpload)})
+	base, err := o.open(ctx, v, s.log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime,
+		maxUpload: int64(o.MaxUpload)})
 	if err != nil {
 		return err
 	}
@@ -226,7 +234,8 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 		Name: "knowhow-kb", Title: "knowhow knowledge base", Version: version(),
 		Instructions: kbmcp.Instructions(), Revision: o.Revision, Log: s.log,
 	}), mcpPath
-	tools := kbmcp.Options{Base: base, Uploads: uploads, Version: version(), Extra: o.Tools == "extra", Explain: explainEngine}
+	tools := kbmcp.Options{Base: base, Uploads: uploads, Version: version(), Extra: o.Tools == "extra",
+		Explain: explainEngine}
 	if !s.stdio {
 		tools.UploadPath = uploadPath
 	}
@@ -244,7 +253,8 @@ func (o *kbCommand) uploads(v *invocation) (a *kbmcp.Uploads, remove func(), err
 	dir, temporary := "", ""
 	if o.URL != "" && o.Data == "" {
 		if temporary, err = os.MkdirTemp("", "knowhow-uploads-"); err != nil {
-			return nil, nil, &hintError{fmt.Errorf("creating a folder for uploads: %w", err), "Name a folder with --data or KB_DATA_DIR."}
+			return nil, nil, &hintError{fmt.Errorf("creating a folder for uploads: %w", err),
+				"Name a folder with --data or KB_DATA_DIR."}
 		}
 		dir = temporary
 	} else {

@@ -82,7 +82,8 @@ func (m *embedderFlags) open() (datafolder.Model, error) {
 		return datafolder.Model{}, nil
 	}
 	setting := string(m.Embedder)
-	model, err := datafolder.OpenModel(setting, open.Options{Model: m.Model, Key: string(m.Key), UserAgent: "knowhow/" + version()})
+	model, err := datafolder.OpenModel(setting, open.Options{Model: m.Model, Key: string(m.Key),
+		UserAgent: "knowhow/" + version()})
 	if err != nil {
 		return model, embedderError(setting, err)
 	}

@@ -128,7 +128,8 @@ func (y *syncing) serve(ctx context.Context, s *server, l net.Listener) error {
 	background.Go(func() { y.follow(ctx, changed) })
 
 	port := l.Addr().(*net.TCPAddr).Port
-	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: s.guard.Token != "", Version: version(), Port: port, Log: y.log})
+	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: s.guard.Token != "", Version: version(),
+		Port: port, Log: y.log})
 	s.guard.Routes = invoke.Routes(bridge)
 	fmt.Fprintln(y.stdout, "Server listening on http://localhost:"+strconv.Itoa(port))
 	return s.serveOn(ctx, l)

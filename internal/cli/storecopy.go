@@ -100,7 +100,8 @@ func (v *invocation) openCopied(ctx context.Context, address copyAddress, o cred
 	}
 	f.Dir = v.expand(dir)
 	if !create && !fileExists(filepath.Join(f.Dir, index.FileName)) {
-		return nil, &hintError{fmt.Errorf("%s has no documents", sanitize.Escape(f.Dir)), "Name a data folder, such as that of serve."}
+		return nil, &hintError{fmt.Errorf("%s has no documents", sanitize.Escape(f.Dir)),
+			"Name a data folder, such as that of serve."}
 	}
 	err = indexError(f.OpenIndex(ctx))
 	return &copiedStore{f.Index, f}, err
@@ -188,19 +189,22 @@ func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, to
 	if err != nil {
 		return &hintError{explainCopied(err), "The documents that were copied stay: run the command again to continue."}
 	}
-	fmt.Fprintf(lines, "%s copied, %d already there, %d compared\n", terminal.Plural(result.Copied, "document"), result.Unchanged, result.Compared)
+	fmt.Fprintf(lines, "%s copied, %d already there, %d compared\n", terminal.Plural(result.Copied, "document"),
+		result.Unchanged, result.Compared)
 	if result.Differing > 0 {
 		for _, name := range result.Different {
 			fmt.Fprintf(lines, "differs: %s\n", sanitize.Escape(name))
 		}
-		return &hintError{fmt.Errorf("%s of the copy differ from the original", terminal.Plural(result.Differing, "document")), "They may have changed meanwhile: run the command again."}
+		return &hintError{fmt.Errorf("%s of the copy differ from the original",
+			terminal.Plural(result.Differing, "document")), "They may have changed meanwhile: run the command again."}
 	}
 	there, err := to.documents(ctx)
 	if err != nil {
 		return explainCopied(err)
 	}
 	if there < result.Compared {
-		return &hintError{fmt.Errorf("the copy has %d documents, the original %d", there, result.Compared), "Documents were deleted meanwhile: run the command again."}
+		return &hintError{fmt.Errorf("the copy has %d documents, the original %d", there, result.Compared),
+			"Documents were deleted meanwhile: run the command again."}
 	}
 	if toMove == opensearch.To {
 		old, err := to.Folder.Store.Switch(ctx)

@@ -124,7 +124,9 @@ func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin 
 func (s *Server) current(ctx context.Context) ([]document.Source, error) {
 	all, err := s.o.Folder.Index.Sources(ctx)
 	return slices.DeleteFunc(all, func(a document.Source) bool {
-		return !slices.ContainsFunc(s.o.Sources, func(src document.Source) bool { return src.Label == a.Label && src.Path == a.Path })
+		return !slices.ContainsFunc(s.o.Sources, func(src document.Source) bool {
+			return src.Label == a.Label && src.Path == a.Path
+		})
 	}), err
 }
 
