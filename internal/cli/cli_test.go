@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 		text := strings.Join(o.seen, " ")
 		if err != nil {
 			text = "error: " + err.Error()
-			if usage, ok := errors.AsType[*usageError](err); ok {
+			if usage, ok := errors.AsType[*hintError](err); ok {
 				text += " / " + usage.hint
 			}
 		}

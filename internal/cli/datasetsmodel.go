@@ -91,10 +91,10 @@ func embedderError(setting string, err error) error {
 	const values = "builtin, none, a folder with a model, or the URL of a server"
 	switch {
 	case errors.Is(err, errkind.NotFound) && !strings.ContainsAny(setting, `/\`) && !fileExists(setting):
-		return &usageError{fmt.Sprintf("flag --embedder: got %q, want %s", setting, values),
+		return &hintError{usageError(fmt.Sprintf("flag --embedder: got %q, want %s", setting, values)),
 			"Without --embedder, the built-in model is used."}
 	case strings.Contains(setting, "://") && errors.Is(err, errkind.Invalid):
-		return &usageError{explainModel(err).Error(), "Set --embedder to " + values + "."}
+		return &hintError{usageError(explainModel(err).Error()), "Set --embedder to " + values + "."}
 	}
 	return &hintError{explainModel(err), "Set --embedder to " + values + "."}
 }
@@ -111,12 +111,3 @@ func explainModel(err error) error {
 	}
 	return &explainedError{err, fmt.Sprintf("%s: check %s", errkind.Message(err), setting)}
 }
-
-// An explainedError is an error with another text.
-type explainedError struct {
-	error
-	text string
-}
-
-func (e *explainedError) Error() string { return e.text }
-func (e *explainedError) Unwrap() error { return e.error }

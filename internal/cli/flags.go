@@ -420,11 +420,6 @@ func (f *flagSet) unknown(arg, name string) error {
 	return e
 }
 
-// usagef returns a usageError that refers to the command's help.
-func (v *invocation) usagef(format string, args ...any) *usageError {
-	return &usageError{message: fmt.Sprintf(format, args...), hint: fmt.Sprintf("Run %q for usage.", v.name+" --help")}
-}
-
 // String returns the flag or the variable as the user types it.
 func (d *flag) String() string {
 	switch {

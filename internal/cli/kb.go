@@ -161,25 +161,6 @@ func explainEngine(err error) error {
 	}))
 }
 
-// explainReason adds to an error how to set the option that it is due to.
-func explainReason(err error, by map[errkind.Reason]string) error {
-	advice := by[errkind.ReasonOf(err)]
-	if advice == "" {
-		return err
-	}
-	if own, ok := errors.AsType[*mcpserver.Error](err); ok {
-		more := *own
-		more.Err = explainReason(own.Err, by)
-		return &more
-	}
-	if remote, ok := errors.AsType[*errkind.Remote](err); ok {
-		more := *remote
-		more.Message += "; " + advice
-		return &more
-	}
-	return &explainedError{err, errkind.Message(err) + "; " + advice}
-}
-
 // A kbCommand serves a knowledge base.
 type kbCommand struct {
 	baseFlags

@@ -110,8 +110,8 @@ func (d *folders) readFirst(ctx context.Context, operand string, in searchmcp.Re
 		in.DocumentArgs = document
 		result, err := d.tools.Read(ctx, in)
 		// The document decides what is allowed, so this is a failure, not wrong usage.
-		if usage, ok := errors.AsType[*usageError](d.inArguments(err)); ok {
-			err = errors.New(usage.message)
+		if usage, ok := errors.AsType[usageError](d.inArguments(err)); ok {
+			err = errors.New(string(usage))
 		}
 		return result, err
 	}

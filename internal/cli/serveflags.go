@@ -178,8 +178,8 @@ func (d *domainID) set(s string) error {
 // add adds a source, to which the flags before it apply.
 func (o *serveFlags) add(v *invocation, arg string) error {
 	if strings.TrimSpace(arg) == "" { // probably a variable of the shell that is not set
-		return &usageError{message: "a source is empty, want a folder or a file",
-			hint: "Check the variable or the quotes in the command."}
+		return &hintError{usageError("a source is empty, want a folder or a file"),
+			"Check the variable or the quotes in the command."}
 	}
 	src := o.Next
 	src.path, src.Description = v.expand(arg), strings.TrimSpace(src.Description)

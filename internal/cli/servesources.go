@@ -37,7 +37,7 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 			Path: path, Label: string(arg.Label), Description: arg.Description, Rules: arg.rules,
 		})
 	}
-	none := &usageError{"no source: nothing is indexed yet", fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
+	none := &hintError{usageError("no source: nothing is indexed yet"), fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
 	if len(requests) == 0 {
 		if found, err := hasIndex(f.Dir); err != nil {
 			return nil, err
