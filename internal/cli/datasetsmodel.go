@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"knowhow/internal/embed"
-	"knowhow/internal/embed/bert"
 	"knowhow/internal/embed/minilm"
 	"knowhow/internal/embed/open"
 	"knowhow/internal/embed/remote"
@@ -47,42 +45,13 @@ func (m *modelFlags) open() (embed.Embedder, string, error) {
 	return e, name, nil
 }
 
-// embedders returns the embedders for [dataset.Options]: the one that is set, the
-// built-in one, and the one that a dataset names, if it is in the cache of
-// Hugging Face.
+// embedders returns the embedders for [dataset.Options].
 func (m *modelFlags) embedders(v *invocation) (func(model string) []embed.Embedder, error) {
 	set, _, err := m.open()
 	if set == nil || err != nil {
 		return nil, err
 	}
-	list := []embed.Embedder{set}
-	if builtin := minilm.New(bert.Options{}); builtin.ID() != set.ID() {
-		list = append(list, builtin)
-	}
-	var mu sync.Mutex
-	cached := map[string]embed.Embedder{} // nil if it cannot be opened
-	return func(model string) []embed.Embedder {
-		for _, e := range list {
-			if embed.ModelName(e.ID()) == embed.ModelName(model) {
-				return list
-			}
-		}
-		dir := bert.Find(model, v.get)
-		if dir == "" {
-			return list
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		e, ok := cached[model]
-		if !ok {
-			e, _ = open.Embedder(dir, open.Options{}) // without it, the dataset is searched by words, and says so
-			cached[model] = e
-		}
-		if e == nil {
-			return list
-		}
-		return append([]embed.Embedder{e}, list...)
-	}, nil
+	return open.Candidates(set, v.get), nil
 }
 
 // embedderError adds to an error of [open.Embedder] what can be set. A misspelled

@@ -84,19 +84,20 @@ func explainCopied(err error) error {
 // A copiedStore is a store that is copied from or to: a data folder with its index, or
 // a store without a data folder.
 type copiedStore struct {
-	storecopy.Store
 	*datafolder.Folder
+	records storecopy.Store
 }
 
 // openCopied opens a store, which has a part in a move if it is a cluster.
-func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool, move opensearch.Move) (s *copiedStore, err error) {
+func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool,
+	move opensearch.Move) (s *copiedStore, err error) {
 	f := &datafolder.Folder{Explain: explainStore, Log: v.warnings()}
 	dir, ok := strings.CutPrefix(string(address), "file:")
 	if !ok {
 		if f.Store, err = (&storeFlags{storeAddress(address), o}).moved(f.Model, move, f.Log); err == nil {
 			err = explainCopied(f.Store.Open(ctx))
 		}
-		return &copiedStore{f.Store, f}, err
+		return &copiedStore{f, f.Store}, err
 	}
 	f.Dir = v.expand(dir)
 	if !create && !fileExists(filepath.Join(f.Dir, index.FileName)) {
@@ -104,7 +105,7 @@ func (v *invocation) openCopied(ctx context.Context, address copyAddress, o cred
 			"Name a data folder, such as that of serve."}
 	}
 	err = indexError(f.OpenIndex(ctx))
-	return &copiedStore{f.Index, f}, err
+	return &copiedStore{f, f.Index}, err
 }
 
 // documents returns the number of documents.
@@ -113,21 +114,21 @@ func (s *copiedStore) documents(ctx context.Context) (int, error) {
 		stats, err := s.Index.Stats(ctx)
 		return stats.Documents, err
 	}
-	stats, err := s.Folder.Store.Stats(ctx)
+	stats, err := s.Store.Stats(ctx)
 	return stats.Documents, err
 }
 
 // copySources copies the list of sources.
 func (s *copiedStore) copySources(ctx context.Context, to *copiedStore) error {
 	if s.Index == nil && to.Index == nil {
-		return s.Folder.Store.CopySources(ctx, to.Folder.Store)
+		return s.Store.CopySources(ctx, to.Store)
 	}
 	sources, err := s.Sources(ctx)
 	switch {
 	case err != nil:
 		return err
 	case to.Index == nil:
-		return claimSources(ctx, &datafolder.Folder{Dir: s.Dir, Store: to.Folder.Store, Explain: explainStore}, sources)
+		return claimSources(ctx, &datafolder.Folder{Dir: s.Dir, Store: to.Store, Explain: explainStore}, sources)
 	}
 	for _, src := range sources {
 		if err := to.Index.AddSource(ctx, src); err != nil {
@@ -176,7 +177,7 @@ func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, to
 		}
 	}
 	bar := terminal.Bar{Things: "documents"}
-	result, err := storecopy.Copy(ctx, storecopy.Options{From: from, To: to, Report: func(step string, done int) {
+	result, err := storecopy.Copy(ctx, storecopy.Options{From: from.records, To: to.records, Report: func(step string, done int) {
 		if bar.What != step {
 			bar.What, bar.Since = step, time.Now()
 		}
@@ -207,11 +208,12 @@ func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, to
 			"Documents were deleted meanwhile: run the command again."}
 	}
 	if toMove == opensearch.To {
-		old, err := to.Folder.Store.Switch(ctx)
+		old, err := to.Store.Switch(ctx)
 		if err != nil {
 			return explainCopied(err)
 		}
-		fmt.Fprintf(lines, "the new indexes are used from now on; delete the old ones in OpenSearch when they are not needed any more: %s\n", strings.Join(old, ", "))
+		fmt.Fprintf(lines, "the new indexes are used from now on; delete the old ones in OpenSearch when they are not "+
+			"needed any more: %s\n", strings.Join(old, ", "))
 	}
 	_, err = fmt.Fprintf(v.stdout, "the copy has %s of the original, without a difference\n", terminal.Plural(result.Compared, "document"))
 	return err
