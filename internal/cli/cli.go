@@ -126,6 +126,13 @@ type options interface {
 	run(ctx context.Context, v *invocation) error
 }
 
+// A group is a command that does nothing but have commands below it.
+type group struct{ commands string }
+
+func (g *group) run(_ context.Context, v *invocation) error {
+	return v.usagef("want a command: %s", g.commands)
+}
+
 // commands returns the program's commands, with new options, in the order of the
 // help text.
 func (e Env) commands() []command {
@@ -146,7 +153,7 @@ func (e Env) commands() []command {
 		{"datasets check", "", checkHelp, &checkCommand{}},
 		{"kb", "serve a knowledge base of notes and files over MCP", kbHelp, &kbCommand{}},
 		{"kb search", "", kbSearchHelp, &kbSearchCommand{}},
-		{"note", "add, list, get and remove notes of the knowledge base", noteHelp, &noteCommand{}},
+		{"note", "add, list, get and remove notes of the knowledge base", noteHelp, &group{"add, list, get or rm"}},
 		{"note add", "", noteAddHelp, &noteAddCommand{}},
 		{"note list", "", noteListHelp, &noteListCommand{}},
 		{"note get", "", noteGetHelp, &noteGetCommand{}},
@@ -154,7 +161,7 @@ func (e Env) commands() []command {
 		{"engine", "serve a knowledge base over HTTP, without MCP; check it, back it up", engineHelp, &engineCommand{}},
 		{"engine check", "", engineCheckHelp, &engineCheckCommand{}},
 		{"engine backup", "", engineBackupHelp, &engineBackupCommand{}},
-		{"store", "copy documents between data folders and OpenSearch clusters", storeHelp, &storeCommand{}},
+		{"store", "copy documents between data folders and OpenSearch clusters", storeHelp, &group{"copy"}},
 		{"store copy", "", storeCopyHelp, &storeCopyCommand{}},
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, &syncCommand{}},
 		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, &startCommand{}},

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -193,17 +192,9 @@ func (o *exportCommand) run(ctx context.Context, v *invocation) error {
 		return err
 	}
 	if o.JSON {
-		var line bytes.Buffer
-		enc := json.NewEncoder(&line)
+		enc := json.NewEncoder(v.stdout)
 		enc.SetEscapeHTML(false)
-		return v.unknownDataset(r.Documents(ctx, o.ID, func(d dataset.Document) error {
-			line.Reset()
-			if err := enc.Encode(d); err != nil {
-				return err
-			}
-			_, err := v.stdout.Write(line.Bytes())
-			return err
-		}))
+		return v.unknownDataset(r.Documents(ctx, o.ID, func(d dataset.Document) error { return enc.Encode(d) }))
 	}
 	if o.Output == "-" {
 		return v.unknownDataset(r.Export(ctx, o.ID, v.stdout))

@@ -86,13 +86,6 @@ Examples:
   {cmd} 42
 `
 
-// A noteCommand is the command that the commands for notes are below.
-type noteCommand struct{}
-
-func (*noteCommand) run(_ context.Context, v *invocation) error {
-	return v.usagef("want a command: add, list, get or rm")
-}
-
 // collectionFlags are a collection and tags.
 type collectionFlags struct {
 	Collection string   `flag:"collection" value:"NAME" help:"collection of {of}"`

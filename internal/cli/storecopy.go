@@ -26,13 +26,6 @@ Examples:
   {cmd} copy --from file:/var/lib/knowhow --to opensearch+https://search:9200/kb
 `
 
-// A storeCommand is the command that store copy is below.
-type storeCommand struct{}
-
-func (*storeCommand) run(_ context.Context, v *invocation) error {
-	return v.usagef("want a command: copy")
-}
-
 const storeCopyHelp = `Usage: {cmd} --from URL --to URL
 
 Copies all documents, notes and tags, and the list of sources, and compares them
