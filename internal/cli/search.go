@@ -93,26 +93,26 @@ func (v *invocation) withFolders(ctx context.Context, o *folderFlags, model *emb
 		return err
 	}
 	m.Wait = max(m.Wait, modelTime)
-	source := &datafolder.Folder{Model: m}
-	if source.Store, err = o.storeFlags.open(m, v.warnings()); err != nil {
+	folder := &datafolder.Folder{Model: m}
+	if folder.Store, err = o.storeFlags.open(m, v.warnings()); err != nil {
 		return err
 	}
-	if source.Store == nil {
-		if source.Index, _, err = v.openExisting(ctx, o.Data, m); err != nil {
+	if folder.Store == nil {
+		if folder.Index, _, err = v.openExisting(ctx, o.Data, m); err != nil {
 			return err
 		}
-		if source.Index == nil {
+		if folder.Index == nil {
 			return v.nothingIndexed()
 		}
 	}
-	d, err := v.openFolders(ctx, source, o)
+	d, err := v.openFolders(ctx, folder, o)
 	if err == nil {
-		if source.Index != nil {
-			d.leftOut = source.Index.LeftOut
+		if folder.Index != nil {
+			d.leftOut = folder.Index.LeftOut
 		}
 		err = f(d)
 	}
-	return errors.Join(explainStore(err), source.Close())
+	return errors.Join(explainStore(err), folder.Close())
 }
 
 // nothingIndexed returns the error for a data folder without sources.

@@ -170,7 +170,8 @@ func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, to
 		}
 	}
 	bar := terminal.Bar{Things: "documents"}
-	result, err := storecopy.Copy(ctx, storecopy.Options{From: from.records, To: to.records, Report: func(step string, done int) {
+	result, err := storecopy.Copy(ctx, storecopy.Options{From: from.records, To: to.records, Report: func(step string,
+		done int) {
 		if bar.What != step {
 			bar.What, bar.Since = step, time.Now()
 		}
@@ -208,7 +209,8 @@ func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, to
 		fmt.Fprintf(lines, "the new indexes are used from now on; delete the old ones in OpenSearch when they are not "+
 			"needed any more: %s\n", strings.Join(old, ", "))
 	}
-	_, err = fmt.Fprintf(v.stdout, "the copy has %s of the original, without a difference\n", terminal.Plural(result.Compared, "document"))
+	_, err = fmt.Fprintf(v.stdout, "the copy has %s of the original, without a difference\n",
+		terminal.Plural(result.Compared, "document"))
 	return err
 }
 
