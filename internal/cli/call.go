@@ -50,7 +50,7 @@ type callCommand struct {
 	BridgeURL string        `flag:"bridge-url" value:"URL" env:"MCP_BRIDGE_URL" help:"bridge to call through; by default http://127.0.0.1:3333"`
 	JSON      bool          `flag:"json" help:"print the whole result as JSON, not only its text"`
 	Timeout   time.Duration `flag:"timeout" value:"DURATION" default:"30s" help:"time limit for starting the server, and for the call"`
-	Token     token         `env:"MCP_BRIDGE_TOKEN,KNOWHOW_TOKEN" secret:"token" help:"token that the bridge requires"`
+	Token     token         `env:"MCP_BRIDGE_TOKEN,KNOWHOW_TOKEN" help:"token that the bridge requires"`
 
 	server, tool string
 	arguments    []string // KEY=VALUE, or one of "-" and a JSON object

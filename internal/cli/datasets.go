@@ -89,7 +89,7 @@ type datasetsCommand struct {
 	levelFlag     `standard:"info"`
 	transportFlag `words:"stdio|http" standard:"stdio"`
 	Addr          string           `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:7412" help:"HTTP: address to listen on"`
-	Token         token            `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" secret:"token" help:"HTTP: token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
+	Token         token            `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" help:"HTTP: token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
 	Names         datasetmcp.Names `flag:"tool-names" value:"dotted|underscore" default:"dotted" help:"names of the tools: knowledge.search and knowledge.listDatasets, or knowledge_search and knowledge_list_datasets for clients that refuse dots"`
 	revisionFlag  `words:"latest|2025-03-26|2024-11-05" standard:"latest"`
 	httpFlags

@@ -37,7 +37,7 @@ type baseData struct {
 // An engineCommand serves a knowledge base over HTTP.
 type engineCommand struct {
 	Addr string `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:8000" env:"KB_ENGINE_ADDR" help:"address to listen on"`
-	Key  token  `flag:"api-key,token" value:"KEY" env:"KB_API_KEY,KNOWHOW_TOKEN" secret:"token" help:"key that every caller must send as Authorization: Bearer"`
+	Key  token  `flag:"api-key,token" value:"KEY" env:"KB_API_KEY,KNOWHOW_TOKEN" help:"key that every caller must send as Authorization: Bearer"`
 	baseData
 	storeFlags
 	serverEmbedder `of:"the knowledge base"`

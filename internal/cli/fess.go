@@ -40,7 +40,7 @@ type fessCommand struct {
 	Config        filePath `flag:"config" value:"FILE" help:"configuration file; by default the first of ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and ~/.mcp-fess/config.json that exists"`
 	Data          string   `flag:"data" value:"DIR" help:"accepted, as by every server, and ignored: the bridge stores nothing"`
 	transportFlag `words:"stdio|http" standard:"stdio"`
-	Token         token `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" secret:"token" help:"HTTP: token that every caller must send as Authorization: Bearer; takes precedence over security.httpAuthToken"`
+	Token         token `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" help:"HTTP: token that every caller must send as Authorization: Bearer; takes precedence over security.httpAuthToken"`
 	Level         level `flag:"log-level" value:"debug|info|warn|error" env:"KNOWHOW_LOG_LEVEL" help:"least level of the log; takes precedence over logging.level"`
 	Debug         bool  `flag:"debug" help:"log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"`
 	Cody          bool  `flag:"cody" help:"use MCP revision 2024-11-05"`

@@ -29,7 +29,7 @@ import (
 //	default  the value if none is given
 //	range    the permitted numbers, for example 1-100; of a text, the numbers of characters
 //	secret   what the value is, for messages, which do not contain it; "" if they must
-//	         not advise to leave it out
+//	         not advise to leave it out; a [token] needs no tag
 //	help     what the flag does, without a final period
 //
 // An empty variable counts as not set. Boolean flags have no placeholder. Flags
@@ -109,6 +109,9 @@ func (f *flagSet) declare(options reflect.Value, fill func(string) string) {
 			d.Name, d.alias, _ = strings.Cut(fill(name), ",")
 			d.Env, d.aliasEnv, _ = strings.Cut(env, ",")
 			d.what, d.secret = tag.Lookup("secret")
+			if field.Type() == reflect.TypeFor[token]() {
+				d.what, d.secret = "token", true
+			}
 			d.many = field.Kind() == reflect.Slice
 			d.set = f.setter(field, d, tag.Get("range"))
 			if d.Default != "" {

@@ -39,7 +39,7 @@ Examples:
 // baseFlags choose a knowledge base.
 type baseFlags struct {
 	URL engineURL `flag:"engine-url" value:"URL" env:"KB_ENGINE_URL" secret:"engine" help:"URL of the engine; without it, the knowledge base is in the data folder or in the store"`
-	Key token     `flag:"engine-key" value:"KEY" env:"KB_API_KEY" secret:"token" help:"key that is sent to the engine"`
+	Key token     `flag:"engine-key" value:"KEY" env:"KB_API_KEY" help:"key that is sent to the engine"`
 	baseData
 	storeFlags
 	Timeout time.Duration `flag:"engine-timeout" value:"DURATION" env:"KB_ENGINE_TIMEOUT" default:"30s" help:"time limit for one request to the engine"`
@@ -165,7 +165,7 @@ func explainEngine(err error) error {
 type kbCommand struct {
 	baseFlags
 	Addr           string `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:8765" env:"KB_MCP_ADDR" help:"HTTP: address to listen on"`
-	AgentKey       token  `flag:"api-key,token" value:"KEY" env:"KB_MCP_API_KEY,KNOWHOW_TOKEN" secret:"token" help:"HTTP: key that every agent must send as Authorization: Bearer"`
+	AgentKey       token  `flag:"api-key,token" value:"KEY" env:"KB_MCP_API_KEY,KNOWHOW_TOKEN" help:"HTTP: key that every agent must send as Authorization: Bearer"`
 	serverEmbedder `of:"the knowledge base"`
 	transportFlag  `words:"http|stdio" standard:"http"`
 	levelFlag      `standard:"warn"`

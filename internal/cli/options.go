@@ -61,7 +61,7 @@ func (l level) level() slog.Level { return logLevel(string(l)) }
 // An embedServer has the environment variables for a server of embeddings.
 type embedServer struct {
 	Model string `env:"EMBED_MODEL" help:"name of the model for that server"`
-	Key   token  `env:"EMBED_API_KEY" secret:"token" help:"key for that server"`
+	Key   token  `env:"EMBED_API_KEY" help:"key for that server"`
 }
 
 // embedderFlags choose the model for searches by meaning. A nil pointer
