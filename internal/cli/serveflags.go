@@ -46,18 +46,11 @@ Examples:
   {cmd} --label policies ~/company/legal
 `
 
-const (
-	// defaultHost is the host of the default addresses.
-	defaultHost = "127.0.0.1"
+// defaultHost is the host of the default addresses.
+const defaultHost = "127.0.0.1"
 
-	// maxDescription is the maximum length of a source's description, in
-	// characters. With it, the instructions of a server stay within what
-	// clients show.
-	maxDescription = 500
-
-	// maxPatterns is the maximum number of patterns of each kind for a source.
-	maxPatterns = 1000
-)
+// maxPatterns is the maximum number of patterns of each kind for a source.
+const maxPatterns = 1000
 
 // A serveCommand indexes sources and serves them.
 type serveCommand struct {
@@ -111,7 +104,9 @@ type serveFlags struct {
 	sources []sourceFlags
 }
 
-// sourceFlags are the flags for the source that follows, and its path.
+// sourceFlags are the flags for the source that follows, and its path. With at most 500
+// characters of a description, the instructions of a server stay within what clients
+// show.
 type sourceFlags struct {
 	Label       label    `flag:"label" value:"NAME" help:"label of the source that follows"`
 	Description string   `flag:"description" value:"TEXT" range:"1-500" help:"what the source that follows contains; it is remembered"`

@@ -55,8 +55,10 @@ type syncing struct {
 
 // newSyncing reads the settings.
 func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
-	if err := f.required(v); err != nil {
-		return nil, err
+	if f.Settings == "" {
+		e := v.usagef("--mcp-settings is missing: name the file that lists the MCP servers")
+		e.hint = "For example: " + v.name + " --mcp-settings mcp_settings.json"
+		return nil, e
 	}
 	lines := terminal.NewLines(v.stderr, nil)
 	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.Level.Level)), lines: lines}

@@ -169,8 +169,8 @@ func sourceDomain(src document.Source) searchmcp.Domain {
 	return d
 }
 
-// PageSize is the default number of hits on a page.
-const PageSize = 8
+// pageSize is the default number of hits on a page.
+const pageSize = 8
 
 // MCP returns the MCP server over all sources.
 func (s *Server) MCP() *mcpserver.Server { return s.mcp(s.domain(), s.backend, s.o.Tools) }
@@ -184,7 +184,7 @@ func (s *Server) mcp(d searchmcp.Domain, backend *scope.Scope, tools *kbmcp.Opti
 		Wording:    searchmcp.OfFolders,
 		Groups:     s.o.Groups,
 		NameSource: d.Label == "",
-		PageSize:   PageSize,
+		PageSize:   pageSize,
 		Log:        s.o.Log,
 	}
 	if len(o.Groups) == 0 {
