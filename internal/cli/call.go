@@ -50,7 +50,7 @@ type callCommand struct {
 	BridgeURL string        `flag:"bridge-url" value:"URL" env:"MCP_BRIDGE_URL" help:"bridge to call through; by default http://127.0.0.1:3333"`
 	JSON      bool          `flag:"json" help:"print the whole result as JSON, not only its text"`
 	Timeout   time.Duration `flag:"timeout" value:"DURATION" default:"30s" help:"time limit for starting the server, and for the call"`
-	Token     token         `env:"MCP_BRIDGE_TOKEN,KNOWHOW_TOKEN" secret:"token" help:"token that the bridge requires"`
+	Token     token         `env:"MCP_BRIDGE_TOKEN,KNOWHOW_TOKEN" help:"token that the bridge requires"`
 
 	server, tool string
 	arguments    []string // KEY=VALUE, or one of "-" and a JSON object
@@ -102,7 +102,8 @@ func (o *callCommand) connect(ctx context.Context, v *invocation) (invoke.Caller
 		}
 		url = "http://127.0.0.1:" + defaultBridgePort
 	}
-	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: string(o.Token), Timeout: startTime + o.Timeout})
+	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: string(o.Token),
+		Timeout: startTime + o.Timeout})
 	if err != nil {
 		return nil, nil, v.usagef("--bridge-url: %s", errkind.Message(err))
 	}
@@ -131,7 +132,8 @@ func (o *callCommand) direct(v *invocation, settings string) (invoke.Caller, fun
 		return nil, nil, err
 	}
 	log := v.warnings()
-	pool := mcpclient.New(mcpclient.Options{Servers: loaded.Servers, Log: log, Version: version(), CallTimeout: o.Timeout, ConnectTimeout: o.Timeout})
+	pool := mcpclient.New(mcpclient.Options{Servers: loaded.Servers, Log: log, Version: version(),
+		CallTimeout: o.Timeout, ConnectTimeout: o.Timeout})
 	return invoke.Direct{Pool: pool}, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), disconnectTime)
 		defer cancel()
@@ -167,7 +169,8 @@ func explainCall(err error) error {
 	case ok && len(unknown.Tools) == 0:
 		return &hintError{err, fmt.Sprintf("Did you mean %s?", toolNames(unknown.Near))}
 	case ok:
-		return &hintError{err, fmt.Sprintf("Did you mean %s? The server also has %s.", toolNames(unknown.Near), toolNames(unknown.Tools))}
+		return &hintError{err, fmt.Sprintf("Did you mean %s? The server also has %s.", toolNames(unknown.Near),
+			toolNames(unknown.Tools))}
 	case errkind.ReasonOf(err) == invoke.TokenReason:
 		return &hintError{err, "Set MCP_BRIDGE_TOKEN to the token of the bridge."}
 	}
@@ -223,7 +226,8 @@ func (o *callCommand) print(v *invocation, result json.RawMessage) error {
 		case block.Type == "text":
 			text.WriteString(strings.TrimSuffix(block.Text, "\n") + "\n")
 		default:
-			fmt.Fprintf(&text, "[%s %s, shown with --json]\n", sanitize.Escape(block.Type), sanitize.Escape(block.MIMEType))
+			fmt.Fprintf(&text, "[%s %s, shown with --json]\n", sanitize.Escape(block.Type),
+				sanitize.Escape(block.MIMEType))
 		}
 	}
 	if len(r.Content) == 0 && len(r.StructuredContent) > 0 {

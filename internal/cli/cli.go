@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/errkind"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
 	"knowhow/internal/terminal"
@@ -128,6 +126,13 @@ type options interface {
 	run(ctx context.Context, v *invocation) error
 }
 
+// A group is a command that does nothing but have commands below it.
+type group struct{ commands string }
+
+func (g *group) run(_ context.Context, v *invocation) error {
+	return v.usagef("want a command: %s", g.commands)
+}
+
 // commands returns the program's commands, with new options, in the order of the
 // help text.
 func (e Env) commands() []command {
@@ -148,7 +153,7 @@ func (e Env) commands() []command {
 		{"datasets check", "", checkHelp, &checkCommand{}},
 		{"kb", "serve a knowledge base of notes and files over MCP", kbHelp, &kbCommand{}},
 		{"kb search", "", kbSearchHelp, &kbSearchCommand{}},
-		{"note", "add, list, get and remove notes of the knowledge base", noteHelp, &noteCommand{}},
+		{"note", "add, list, get and remove notes of the knowledge base", noteHelp, &group{"add, list, get or rm"}},
 		{"note add", "", noteAddHelp, &noteAddCommand{}},
 		{"note list", "", noteListHelp, &noteListCommand{}},
 		{"note get", "", noteGetHelp, &noteGetCommand{}},
@@ -156,12 +161,13 @@ func (e Env) commands() []command {
 		{"engine", "serve a knowledge base over HTTP, without MCP; check it, back it up", engineHelp, &engineCommand{}},
 		{"engine check", "", engineCheckHelp, &engineCheckCommand{}},
 		{"engine backup", "", engineBackupHelp, &engineBackupCommand{}},
-		{"store", "copy documents between data folders and OpenSearch clusters", storeHelp, &storeCommand{}},
+		{"store", "copy documents between data folders and OpenSearch clusters", storeHelp, &group{"copy"}},
 		{"store copy", "", storeCopyHelp, &storeCopyCommand{}},
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, &syncCommand{}},
 		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, &startCommand{}},
 		{"call", "call a tool of an MCP server", callHelp, &callCommand{}},
-		{"completion", "print a script with which a shell completes commands, flags and labels", completionHelp, &completionCommand{}},
+		{"completion", "print a script with which a shell completes commands, flags and labels",
+			completionHelp, &completionCommand{}},
 		{"__complete", "", completeHelp, &completeCommand{}},
 		{"health", "check that a server of this program answers", healthHelp, &healthCommand{}},
 		{"version", "print the version, the commit and the Go version", versionHelp, &versionCommand{}},
@@ -262,8 +268,9 @@ func (e Env) find(name string) (command, bool) {
 // unknownCommand returns the error for a command that does not exist.
 func unknownCommand(name string, v *invocation) error {
 	if strings.HasPrefix(name, "-") {
-		return &usageError{message: fmt.Sprintf("unknown flag %s", sanitize.Escape(name)),
-			hint: fmt.Sprintf("Flags follow the command: %s COMMAND [FLAGS]. Run %q for the list of commands.", v.Program, v.Program+" help")}
+		return &hintError{usageError("unknown flag " + sanitize.Escape(name)),
+			fmt.Sprintf("Flags follow the command: %s COMMAND [FLAGS]. Run %q for the list of commands.",
+				v.Program, v.Program+" help")}
 	}
 	var names []string
 	for _, c := range v.commands() {
@@ -279,36 +286,7 @@ func unknownCommand(name string, v *invocation) error {
 	if slices.Contains(names, "serve") && (err == nil || strings.ContainsAny(name, "/\\")) {
 		hint = fmt.Sprintf("To index it and serve it to agents: %s serve %s", v.Program, sanitize.Escape(name))
 	}
-	return &usageError{message: fmt.Sprintf("unknown command %q", name), hint: hint}
-}
-
-// fail reports err, if it is not nil, and returns the exit status.
-func (v *invocation) fail(ctx context.Context, err error) int {
-	var sig SignalError
-	interrupted := errors.As(context.Cause(ctx), &sig) && sig.Signal == os.Interrupt
-	err = v.inArguments(err)
-	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
-		text := v.name + ": " + printableLines(boundLines(message(err)))
-		if hint := v.advice(err); hint != "" {
-			text += "\n" + printableLines(hint)
-		}
-		if screen := terminal.NewScreen(v.stderr, v.Lookup); screen.Terminal() {
-			fmt.Fprint(v.stderr, screen.Wrap(text, ""))
-		} else {
-			fmt.Fprintln(v.stderr, text)
-		}
-	}
-	switch {
-	case interrupted:
-		return exitInterrupted
-	case ctx.Err() != nil && errors.Is(err, context.Canceled) && isServer(v.command):
-		return exitOK // SIGTERM while it started
-	case errors.Is(err, errkind.Usage):
-		return exitUsage
-	case err != nil:
-		return exitFailure
-	}
-	return exitOK
+	return &hintError{usageError(fmt.Sprintf("unknown command %q", name)), hint}
 }
 
 // isServer reports whether a command serves clients until it is stopped.
@@ -340,109 +318,3 @@ func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
 		return o.result, o.err
 	}
 }
-
-// printableLines returns a message that may contain foreign text. Line ends are
-// kept, and everything else that could control a terminal is escaped.
-func printableLines(message string) string {
-	lines := strings.Split(message, "\n")
-	for i, line := range lines {
-		lines[i] = sanitize.Escape(line)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// message returns the message of an error. The name of a file in it is on one
-// line.
-func message(err error) string {
-	text := errkind.Message(err)
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		text = strings.ReplaceAll(text, e.Path, sanitize.Escape(e.Path))
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		text = strings.ReplaceAll(text, e.New, sanitize.Escape(e.New))
-	}
-	return text
-}
-
-// boundLines returns a message that may contain very long operands and names
-// of files, with lines of at most 800 characters and at most 200 lines. The
-// middle is left out, because what is permitted is often at the end.
-func boundLines(message string) string {
-	const (
-		lineStart, lineEnd = 300, 500
-		mostLines          = 200
-	)
-	lines := strings.Split(message, "\n")
-	if len(lines) > mostLines {
-		lines = append(append(lines[:mostLines/2:mostLines/2], "…"), lines[len(lines)-mostLines/2:]...)
-	}
-	for i, line := range lines {
-		if r := []rune(line); len(r) > lineStart+lineEnd {
-			lines[i] = string(r[:lineStart]) + "…" + string(r[len(r)-lineEnd:])
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// argumentNames has what the arguments of tools and of the knowledge base are
-// called on the command line.
-var argumentNames = map[string]string{
-	"query": "QUERY", "start": "--start", "num": "--top", "top": "--top", "topK": "--top-k", "lang": "--lang", "sort": "--sort",
-	"path": "PATH", "section": "--section", "from": "--from", "cursor": "--cursor",
-	"text": "TEXT", "title": "--title", "collection": "--collection", "tags": "--tag",
-}
-
-// inArguments returns an error that is due to an argument in the words of the
-// command line, as wrong usage. It returns other errors as they are.
-func (v *invocation) inArguments(err error) error {
-	a, ok := errors.AsType[*errkind.Argument](err)
-	if !ok {
-		return err
-	}
-	name, _, _ := strings.Cut(a.Name, "[") // of one of several
-	if name = argumentNames[name]; name == "" {
-		return err
-	}
-	return v.usagef("%s: got %q, want %s", name, fmt.Sprint(a.Value), strings.ReplaceAll(a.Want, "docId", "DOC_ID"))
-}
-
-// advice returns what the user can do about an error, or "" if its message
-// contains that.
-func (v *invocation) advice(err error) string {
-	var hint hinter
-	_, ofPath := errors.AsType[*fs.PathError](err)
-	_, ofLink := errors.AsType[*os.LinkError](err)
-	switch {
-	case errors.As(err, &hint):
-		return hint.hintText()
-	case errors.Is(err, errkind.Usage):
-		return fmt.Sprintf("Run %q for usage.", v.name+" --help")
-	case errors.Is(err, fs.ErrPermission):
-		return "Change the permissions, or name another file or folder."
-	case ofPath, ofLink:
-		return "Check the path, or name another file or folder."
-	}
-	return ""
-}
-
-// A hinter is an error with advice for the user.
-type hinter interface {
-	error
-	hintText() string
-}
-
-// A usageError is an error in the command line.
-type usageError struct{ message, hint string }
-
-func (e *usageError) Error() string    { return e.message }
-func (e *usageError) Unwrap() error    { return errkind.Usage }
-func (e *usageError) hintText() string { return e.hint }
-
-// A hintError is an error with a line that states what to do next.
-type hintError struct {
-	error
-	hint string
-}
-
-func (e *hintError) Unwrap() error    { return e.error }
-func (e *hintError) hintText() string { return e.hint }

@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 		text := strings.Join(o.seen, " ")
 		if err != nil {
 			text = "error: " + err.Error()
-			if usage, ok := errors.AsType[*usageError](err); ok {
+			if usage, ok := errors.AsType[*hintError](err); ok {
 				text += " / " + usage.hint
 			}
 		}
@@ -84,7 +84,7 @@ func TestParse(t *testing.T) {
 // A testCommand records its flags and operands as they come.
 type testCommand struct {
 	Name  testName `flag:"name" value:"NAME"`
-	Token token    `flag:"api-token" value:"TOKEN" secret:"token"`
+	Token token    `flag:"api-token" value:"TOKEN"`
 	On    bool     `flag:"on"`
 
 	seen []string
@@ -120,7 +120,7 @@ func TestOtherNames(t *testing.T) {
 	} {
 		v, _ := testInvocation(tt.env)
 		var o struct {
-			Key token `flag:"key,token" value:"KEY" env:"OWN,SHARED" secret:"token"`
+			Key token `flag:"key,token" value:"KEY" env:"OWN,SHARED"`
 		}
 		err := newFlagSet(v, &o).parse(strings.Fields(tt.args))
 		got := string(o.Key)
@@ -322,7 +322,7 @@ func TestEnvironment(t *testing.T) {
 		v, _ := testInvocation(map[string]string{"ADDR": tt.addr, "TOKEN": tt.token})
 		var o struct {
 			Addr  testAddr `flag:"addr" value:"HOST" default:"localhost" env:"ADDR"`
-			Token token    `flag:"token" value:"TOKEN" env:"TOKEN" secret:"token"`
+			Token token    `flag:"token" value:"TOKEN" env:"TOKEN"`
 		}
 		err := newFlagSet(v, &o).parse(strings.Fields(tt.args))
 		got := string(o.Addr) + " " + string(o.Token)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"embed"
 	"io"
 	"slices"
 	"strings"
@@ -31,68 +32,16 @@ Example:
   {cmd} -- search --label ''
 `
 
-// shells are the scripts of the shells. They pass the words of the command line up
-// to the cursor to __complete. If it prints nothing, the shell completes names of
-// files. {cmd} is replaced by the name of the program, and {func} by a name for
-// functions.
-var shells = map[string]string{
-	"bash": `# bash completion of {cmd}
-{func}() {
-	local line candidates=()
-	while IFS= read -r line; do
-		candidates+=("${line%%$'\t'*}")
-	done < <("${COMP_WORDS[0]}" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-	local current="${COMP_WORDS[COMP_CWORD]}"
-	[ "$current" = "=" ] && current=""
-	COMPREPLY=()
-	for line in "${candidates[@]}"; do
-		[[ "$line" == "$current"* ]] && COMPREPLY+=("$line")
-	done
-}
-complete -o default -o bashdefault -F {func} {cmd}
-`,
-	"zsh": `#compdef {cmd}
-{func}() {
-	local line tab=$'\t'
-	local -a candidates
-	while IFS= read -r line; do
-		candidates+=("${${line%%$tab*}//:/\\:}:${line#*$tab}")
-	done < <("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
-	if (( ${#candidates} )); then
-		_describe {cmd} candidates
-	else
-		_files
-	fi
-}
-if [ "$funcstack[1]" = "{func}" ]; then
-	{func}
-else
-	compdef {func} {cmd}
-fi
-`,
-	"fish": `# fish completion of {cmd}
-function {func}
-	set -l words (commandline -opc) (commandline -ct)
-	$words[1] __complete -- $words[2..-1] 2>/dev/null
-end
-complete -c {cmd} -n 'count ({func}) >/dev/null' -f -a '({func})'
-`,
-	"powershell": `# PowerShell completion of {cmd}
-Register-ArgumentCompleter -Native -CommandName {cmd} -ScriptBlock {
-	param($wordToComplete, $commandAst, $cursorPosition)
-	$words = @($commandAst.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursorPosition } | ForEach-Object { "$_" })
-	$rest = @($words | Select-Object -Skip 1) + @($(if ($wordToComplete) { $wordToComplete } else { '""' }))
-	& $words[0] __complete '--' @rest 2>$null | ForEach-Object {
-		$value, $about = $_ -split "` + "`" + `t", 2
-		if (-not $about) { $about = $value }
-		[System.Management.Automation.CompletionResult]::new($value, $value, 'ParameterValue', $about)
-	}
-}
-`,
-}
+// scripts has a script for each shell, named like the shell. It passes the words of
+// the command line up to the cursor to __complete. If that prints nothing, the shell
+// completes names of files. {cmd} is replaced by the name of the program, and {func} by
+// a name for functions.
+//
+//go:embed completion
+var scripts embed.FS
 
-// shellNames are the shells in the order of texts.
-var shellNames = []string{"bash", "zsh", "fish", "powershell"}
+// shells are the shells in the order of texts.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 // A completionCommand prints the script of a shell.
 type completionCommand struct {
@@ -100,15 +49,18 @@ type completionCommand struct {
 }
 
 func (o *completionCommand) run(_ context.Context, v *invocation) error {
-	script, ok := shells[o.Shell]
-	if !ok {
-		return v.usagef("got %q, want one of %s", o.Shell, strings.Join(shellNames, ", "))
+	if !slices.Contains(shells, o.Shell) {
+		return v.usagef("got %q, want one of %s", o.Shell, strings.Join(shells, ", "))
+	}
+	script, err := scripts.ReadFile("completion/" + o.Shell)
+	if err != nil {
+		return err
 	}
 	name := "_" + strings.ReplaceAll(v.Program, "-", "_")
 	if o.Shell == "fish" {
 		name = "_" + name // one underscore is a command of fish
 	}
-	_, err := io.WriteString(v.stdout, strings.NewReplacer("{cmd}", v.Program, "{func}", name).Replace(script))
+	_, err = io.WriteString(v.stdout, strings.NewReplacer("{cmd}", v.Program, "{func}", name).Replace(string(script)))
 	return err
 }
 
@@ -238,7 +190,7 @@ func (f *flagSet) values(ctx context.Context, d *flag) (all []candidate) {
 func (f *flagSet) operandValues(ctx context.Context, name string, operands []string) (all []candidate) {
 	switch {
 	case name == "completion" && len(operands) == 0:
-		for _, shell := range shellNames {
+		for _, shell := range shells {
 			all = append(all, candidate{value: shell})
 		}
 	case name == "sources" && len(operands) == 0:

@@ -89,7 +89,7 @@ type datasetsCommand struct {
 	levelFlag     `standard:"info"`
 	transportFlag `words:"stdio|http" standard:"stdio"`
 	Addr          string           `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:7412" help:"HTTP: address to listen on"`
-	Token         token            `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" secret:"token" help:"HTTP: token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
+	Token         token            `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" help:"HTTP: token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
 	Names         datasetmcp.Names `flag:"tool-names" value:"dotted|underscore" default:"dotted" help:"names of the tools: knowledge.search and knowledge.listDatasets, or knowledge_search and knowledge_list_datasets for clients that refuse dots"`
 	revisionFlag  `words:"latest|2025-03-26|2024-11-05" standard:"latest"`
 	httpFlags
@@ -122,7 +122,8 @@ func (o *datasetsCommand) run(ctx context.Context, v *invocation) error {
 	s.ready = func(url string) {
 		s.printSnippets("datasets", url, "KNOWHOW_TOKEN")
 		if o.Names == datasetmcp.Dotted {
-			fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: add --tool-names underscore for them.\n\n")
+			fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: "+
+				"add --tool-names underscore for them.\n\n")
 		}
 	}
 	return s.serve(ctx)
@@ -191,7 +192,8 @@ func (o *listCommand) run(ctx context.Context, v *invocation) error {
 
 // noDatasets prints what to do if there is no dataset.
 func (v *invocation) noDatasets(r *dataset.Registry) error {
-	_, err := fmt.Fprintf(v.stderr, "There are no datasets in %s. Create one with: %s datasets create --id ID --source FOLDER\n",
+	_, err := fmt.Fprintf(v.stderr,
+		"There are no datasets in %s. Create one with: %s datasets create --id ID --source FOLDER\n",
 		sanitize.Escape(r.Dir()), v.Program)
 	return err
 }
@@ -245,7 +247,8 @@ func (v *invocation) printHits(found *dataset.Result, several bool) error {
 		if several {
 			where = h.Dataset + ": " + where
 		}
-		b.WriteString(hitText(screen, fmt.Sprintf("%d. %s (%s %.2f)", i+1, sanitize.Escape(h.Title), found.Kind, h.Score), sanitize.Escape(where)+"\n", h.Snippet))
+		line := fmt.Sprintf("%d. %s (%s %.2f)", i+1, sanitize.Escape(h.Title), found.Kind, h.Score)
+		b.WriteString(hitText(screen, line, sanitize.Escape(where)+"\n", h.Snippet))
 	}
 	return screen.Show(b.String())
 }
@@ -298,7 +301,8 @@ func (o *checkCommand) run(ctx context.Context, v *invocation) error {
 		}
 	}
 	if bad > 0 {
-		return &hintError{fmt.Errorf("%s cannot be searched", terminal.Plural(bad, "dataset")), "Correct what is marked as error, and check again."}
+		return &hintError{fmt.Errorf("%s cannot be searched", terminal.Plural(bad, "dataset")),
+			"Correct what is marked as error, and check again."}
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -135,8 +134,10 @@ func (o *createCommand) run(ctx context.Context, v *invocation) error {
 		vectors = "without vectors (it is searched by words)"
 	}
 	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s; this took %s\n", verb, o.ID, sanitize.Escape(created.Folder),
-		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors, terminal.Duration(time.Since(start)))
-	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program, sanitize.Escape(string(o.Dir)), o.ID)
+		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors,
+		terminal.Duration(time.Since(start)))
+	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program,
+		sanitize.Escape(string(o.Dir)), o.ID)
 	fmt.Fprint(v.stderr, datasetsSnippet(string(o.Dir)))
 	return nil
 }
@@ -151,7 +152,8 @@ func datasetsSnippet(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	return startSnippet("datasets", program, []string{"datasets", "--datasets", dir, "--tool-names", string(datasetmcp.Underscore)})
+	args := []string{"datasets", "--datasets", dir, "--tool-names", string(datasetmcp.Underscore)}
+	return startSnippet("datasets", program, args)
 }
 
 // printCreateLeftOut prints what is not part of a dataset.
@@ -190,17 +192,9 @@ func (o *exportCommand) run(ctx context.Context, v *invocation) error {
 		return err
 	}
 	if o.JSON {
-		var line bytes.Buffer
-		enc := json.NewEncoder(&line)
+		enc := json.NewEncoder(v.stdout)
 		enc.SetEscapeHTML(false)
-		return v.unknownDataset(r.Documents(ctx, o.ID, func(d dataset.Document) error {
-			line.Reset()
-			if err := enc.Encode(d); err != nil {
-				return err
-			}
-			_, err := v.stdout.Write(line.Bytes())
-			return err
-		}))
+		return v.unknownDataset(r.Documents(ctx, o.ID, func(d dataset.Document) error { return enc.Encode(d) }))
 	}
 	if o.Output == "-" {
 		return v.unknownDataset(r.Export(ctx, o.ID, v.stdout))

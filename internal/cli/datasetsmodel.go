@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"knowhow/internal/embed"
-	"knowhow/internal/embed/bert"
 	"knowhow/internal/embed/minilm"
 	"knowhow/internal/embed/open"
 	"knowhow/internal/embed/remote"
@@ -33,7 +31,8 @@ type searchModelFlags struct {
 // none.
 func (m *modelFlags) open() (embed.Embedder, string, error) {
 	setting := cmp.Or(string(m.Embedder), m.URL)
-	e, err := open.Embedder(setting, open.Options{Model: m.Model, Key: string(m.Key), Timeout: m.Timeout, UserAgent: "knowhow/" + version()})
+	e, err := open.Embedder(setting, open.Options{Model: m.Model, Key: string(m.Key), Timeout: m.Timeout,
+		UserAgent: "knowhow/" + version()})
 	switch {
 	case err != nil:
 		return nil, "", embedderError(setting, err)
@@ -46,42 +45,13 @@ func (m *modelFlags) open() (embed.Embedder, string, error) {
 	return e, name, nil
 }
 
-// embedders returns the embedders for [dataset.Options]: the one that is set, the
-// built-in one, and the one that a dataset names, if it is in the cache of
-// Hugging Face.
+// embedders returns the embedders for [dataset.Options].
 func (m *modelFlags) embedders(v *invocation) (func(model string) []embed.Embedder, error) {
 	set, _, err := m.open()
 	if set == nil || err != nil {
 		return nil, err
 	}
-	list := []embed.Embedder{set}
-	if builtin := minilm.New(bert.Options{}); builtin.ID() != set.ID() {
-		list = append(list, builtin)
-	}
-	var mu sync.Mutex
-	cached := map[string]embed.Embedder{} // nil if it cannot be opened
-	return func(model string) []embed.Embedder {
-		for _, e := range list {
-			if embed.ModelName(e.ID()) == embed.ModelName(model) {
-				return list
-			}
-		}
-		dir := bert.Find(model, v.get)
-		if dir == "" {
-			return list
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		e, ok := cached[model]
-		if !ok {
-			e, _ = open.Embedder(dir, open.Options{}) // without it, the dataset is searched by words, and says so
-			cached[model] = e
-		}
-		if e == nil {
-			return list
-		}
-		return append([]embed.Embedder{e}, list...)
-	}, nil
+	return open.Candidates(set, v.get), nil
 }
 
 // embedderError adds to an error of [open.Embedder] what can be set. A misspelled
@@ -90,9 +60,10 @@ func embedderError(setting string, err error) error {
 	const values = "builtin, none, a folder with a model, or the URL of a server"
 	switch {
 	case errors.Is(err, errkind.NotFound) && !strings.ContainsAny(setting, `/\`) && !fileExists(setting):
-		return &usageError{fmt.Sprintf("flag --embedder: got %q, want %s", setting, values), "Without --embedder, the built-in model is used."}
+		return &hintError{usageError(fmt.Sprintf("flag --embedder: got %q, want %s", setting, values)),
+			"Without --embedder, the built-in model is used."}
 	case strings.Contains(setting, "://") && errors.Is(err, errkind.Invalid):
-		return &usageError{explainModel(err).Error(), "Set --embedder to " + values + "."}
+		return &hintError{usageError(explainModel(err).Error()), "Set --embedder to " + values + "."}
 	}
 	return &hintError{explainModel(err), "Set --embedder to " + values + "."}
 }
@@ -109,12 +80,3 @@ func explainModel(err error) error {
 	}
 	return &explainedError{err, fmt.Sprintf("%s: check %s", errkind.Message(err), setting)}
 }
-
-// An explainedError is an error with another text.
-type explainedError struct {
-	error
-	text string
-}
-
-func (e *explainedError) Error() string { return e.text }
-func (e *explainedError) Unwrap() error { return e.error }

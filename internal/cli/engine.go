@@ -37,7 +37,7 @@ type baseData struct {
 // An engineCommand serves a knowledge base over HTTP.
 type engineCommand struct {
 	Addr string `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:8000" env:"KB_ENGINE_ADDR" help:"address to listen on"`
-	Key  token  `flag:"api-key,token" value:"KEY" env:"KB_API_KEY,KNOWHOW_TOKEN" secret:"token" help:"key that every caller must send as Authorization: Bearer"`
+	Key  token  `flag:"api-key,token" value:"KEY" env:"KB_API_KEY,KNOWHOW_TOKEN" help:"key that every caller must send as Authorization: Bearer"`
 	baseData
 	storeFlags
 	serverEmbedder `of:"the knowledge base"`
@@ -55,13 +55,15 @@ func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	base, err := openLocal(ctx, v, dir, &o.storeFlags, s.log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime, maxUpload: int64(o.MaxUpload)})
+	base, err := openLocal(ctx, v, dir, &o.storeFlags, s.log,
+		baseUse{work: true, model: &o.embedderFlags, wait: modelTime, maxUpload: int64(o.MaxUpload)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, base.Close()) }()
 	s.guard.Refuse = kbserver.Refuse
-	s.guard.Routes = []httpguard.Route{kbserver.Route(kbserver.Options{Base: base, TempDir: kb.Incoming(dir), MaxUpload: int64(o.MaxUpload), Log: s.log})}
+	s.guard.Routes = []httpguard.Route{kbserver.Route(kbserver.Options{Base: base, TempDir: kb.Incoming(dir),
+		MaxUpload: int64(o.MaxUpload), Log: s.log})}
 	s.public = "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_API_KEY, or listen on 127.0.0.1"
 	return s.serve(ctx)
 }
@@ -98,7 +100,8 @@ func (o *engineCheckCommand) run(ctx context.Context, v *invocation) error {
 			return &hintError{fmt.Errorf("searches miss documents: %w", errkind.Corrupt),
 				"Nothing is lost: knowhow serve, kb and engine index them again while they use this data folder."}
 		case len(problems) > 0:
-			return &hintError{fmt.Errorf("the data folder is damaged: %w", errkind.Corrupt), "Restore a backup, or add the documents again in another data folder."}
+			return &hintError{fmt.Errorf("the data folder is damaged: %w", errkind.Corrupt),
+				"Restore a backup, or add the documents again in another data folder."}
 		}
 		_, err = fmt.Fprintln(v.stdout, "ok")
 		return err
@@ -134,7 +137,8 @@ func (v *invocation) withIndex(ctx context.Context, data string, f func(*index.I
 		return err
 	}
 	if x == nil {
-		return &hintError{fmt.Errorf("%s has no knowledge base", dir), "Name its data folder with --data or KB_DATA_DIR."}
+		return &hintError{fmt.Errorf("%s has no knowledge base", dir),
+			"Name its data folder with --data or KB_DATA_DIR."}
 	}
 	return errors.Join(f(x), x.Close())
 }

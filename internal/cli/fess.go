@@ -40,7 +40,7 @@ type fessCommand struct {
 	Config        filePath `flag:"config" value:"FILE" help:"configuration file; by default the first of ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and ~/.mcp-fess/config.json that exists"`
 	Data          string   `flag:"data" value:"DIR" help:"accepted, as by every server, and ignored: the bridge stores nothing"`
 	transportFlag `words:"stdio|http" standard:"stdio"`
-	Token         token `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" secret:"token" help:"HTTP: token that every caller must send as Authorization: Bearer; takes precedence over security.httpAuthToken"`
+	Token         token `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" help:"HTTP: token that every caller must send as Authorization: Bearer; takes precedence over security.httpAuthToken"`
 	Level         level `flag:"log-level" value:"debug|info|warn|error" env:"KNOWHOW_LOG_LEVEL" help:"least level of the log; takes precedence over logging.level"`
 	Debug         bool  `flag:"debug" help:"log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"`
 	Cody          bool  `flag:"cody" help:"use MCP revision 2024-11-05"`
@@ -62,7 +62,8 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 			return err
 		}
 	}
-	c, warnings, err := fessconfig.Read(path, fessconfig.Options{Env: v.Lookup, Home: v.home(), HTTP: o.Transport == "http"})
+	options := fessconfig.Options{Env: v.Lookup, Home: v.home(), HTTP: o.Transport == "http"}
+	c, warnings, err := fessconfig.Read(path, options)
 	if err != nil {
 		return err
 	}
@@ -138,8 +139,10 @@ func (v *invocation) findFessConfig() (string, error) {
 	}
 	path, tried := fessconfig.Find(home)
 	if path == "" {
-		return "", &hintError{fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
-			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help")}
+		return "", &hintError{
+			fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
+			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help"),
+		}
 	}
 	return path, nil
 }

@@ -21,12 +21,15 @@ import (
 // without a flag. It is declared by a field of the options of the command, with
 // these tags:
 //
-//	flag     its name without dashes; after a comma, another name, which messages and tables do not use
-//	env      the variable that is read if the flag is not given; after a comma, one that is read if that is not set
-//	value    the placeholder of the value in texts, for example FILE; in lower case, the permitted values, separated by "|"
+//	flag     its name without dashes; after a comma, another one, which messages do not use
+//	env      the variable that is read if the flag is not given; after a comma, one that
+//	         is read if that is not set
+//	value    the placeholder of the value in texts, for example FILE; in lower case, the
+//	         permitted values, separated by "|"
 //	default  the value if none is given
 //	range    the permitted numbers, for example 1-100; of a text, the numbers of characters
-//	secret   what the value is, for messages, which do not contain it; "" if they must not advise to leave it out
+//	secret   what the value is, for messages, which do not contain it; "" if they must
+//	         not advise to leave it out; a [token] needs no tag
 //	help     what the flag does, without a final period
 //
 // An empty variable counts as not set. Boolean flags have no placeholder. Flags
@@ -52,7 +55,10 @@ type flagSet struct {
 	*invocation
 	flags    []*flag
 	operands []*operand
-	rest     func(string) error // called for each operand after operands, in order with the flags; nil means that there are none
+
+	// rest is called for each operand after operands, in order with the flags; nil means
+	// that there are none.
+	rest func(string) error
 }
 
 // An operand is an operand of a command, or with many all that follow, joined with
@@ -103,6 +109,9 @@ func (f *flagSet) declare(options reflect.Value, fill func(string) string) {
 			d.Name, d.alias, _ = strings.Cut(fill(name), ",")
 			d.Env, d.aliasEnv, _ = strings.Cut(env, ",")
 			d.what, d.secret = tag.Lookup("secret")
+			if field.Type() == reflect.TypeFor[token]() {
+				d.what, d.secret = "token", true
+			}
 			d.many = field.Kind() == reflect.Slice
 			d.set = f.setter(field, d, tag.Get("range"))
 			if d.Default != "" {
@@ -122,7 +131,8 @@ func (f *flagSet) declareOperand(field reflect.Value, arg string) {
 	name, kind, _ := strings.Cut(arg, ",")
 	switch p := field.Addr().Interface().(type) {
 	case *string:
-		f.operands = append(f.operands, &operand{name: name, value: p, many: kind == "many", optional: kind == "optional"})
+		f.operands = append(f.operands, &operand{name: name, value: p, many: kind == "many",
+			optional: kind == "optional"})
 	case *[]string:
 		f.rest = func(arg string) error { *p = append(*p, arg); return nil }
 	}
@@ -411,11 +421,6 @@ func (f *flagSet) unknown(arg, name string) error {
 		e.hint = "Flags have no short forms. " + e.hint
 	}
 	return e
-}
-
-// usagef returns a usageError that refers to the command's help.
-func (v *invocation) usagef(format string, args ...any) *usageError {
-	return &usageError{message: fmt.Sprintf(format, args...), hint: fmt.Sprintf("Run %q for usage.", v.name+" --help")}
 }
 
 // String returns the flag or the variable as the user types it.

@@ -48,13 +48,15 @@ func defaultData(e Env) (string, error) {
 			return filepath.Join(home, ".local", "share", "knowhow"), nil
 		}
 	}
-	return "", &hintError{fmt.Errorf("no data folder: the home directory is not known"), "Name a folder with --data or KNOWHOW_DATA."}
+	return "", &hintError{fmt.Errorf("no data folder: the home directory is not known"),
+		"Name a folder with --data or KNOWHOW_DATA."}
 }
 
 // dataFolder returns the data folder that flags name, with its model, which may be
 // nil, and its store, but without its index. A search waits at least so long for the
 // vector of its query.
-func (v *invocation) dataFolder(named string, s *storeFlags, m *embedderFlags, wait time.Duration, log *slog.Logger) (*datafolder.Folder, error) {
+func (v *invocation) dataFolder(named string, s *storeFlags, m *embedderFlags, wait time.Duration,
+	log *slog.Logger) (*datafolder.Folder, error) {
 	f := &datafolder.Folder{Explain: explainStore, Log: log}
 	var err error
 	if f.Dir, err = dataPath(v.Env, named); err != nil {
@@ -74,7 +76,8 @@ func (v *invocation) dataFolder(named string, s *storeFlags, m *embedderFlags, w
 func hasIndex(dir string) (bool, error) {
 	found, err := datafolder.HasIndex(dir)
 	if err != nil {
-		return false, &hintError{fmt.Errorf("the data folder cannot be read: %w", err), "Name another one with --data, or change its permissions."}
+		return false, &hintError{fmt.Errorf("the data folder cannot be read: %w", err),
+			"Name another one with --data, or change its permissions."}
 	}
 	return found, nil
 }
@@ -90,7 +93,8 @@ func indexError(err error) error {
 
 // openExisting opens the index in the data folder dir, which is the named one or
 // the default, for a command that changes nothing. The index is nil if there is none.
-func (v *invocation) openExisting(ctx context.Context, named string, m datafolder.Model) (x *index.Index, dir string, err error) {
+func (v *invocation) openExisting(ctx context.Context, named string, m datafolder.Model) (
+	x *index.Index, dir string, err error) {
 	if dir, err = dataPath(v.Env, named); err != nil {
 		return nil, "", err
 	}
@@ -100,7 +104,8 @@ func (v *invocation) openExisting(ctx context.Context, named string, m datafolde
 	if found, err := hasIndex(dir); err != nil || !found {
 		return nil, dir, err
 	}
-	x, err = index.Open(ctx, index.Options{Dir: dir, Log: v.warnings(), ReadOnly: true, Embedder: m.Queries, EmbedTime: m.Wait})
+	o := index.Options{Dir: dir, Log: v.warnings(), ReadOnly: true, Embedder: m.Queries, EmbedTime: m.Wait}
+	x, err = index.Open(ctx, o)
 	return x, dir, indexError(err)
 }
 

@@ -43,11 +43,13 @@ func (o *healthCommand) run(ctx context.Context, v *invocation) error {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err
 		}
-		return &hintError{fmt.Errorf("%s does not answer: %w", u.Redacted(), err), "Check that the server runs, and its log."}
+		return &hintError{fmt.Errorf("%s does not answer: %w", u.Redacted(), err),
+			"Check that the server runs, and its log."}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return &hintError{fmt.Errorf("%s answers with status %d", u.Redacted(), resp.StatusCode), "Check the URL and the log of the server."}
+		return &hintError{fmt.Errorf("%s answers with status %d", u.Redacted(), resp.StatusCode),
+			"Check the URL and the log of the server."}
 	}
 	_, err = fmt.Fprintln(v.stdout, "ok")
 	return err

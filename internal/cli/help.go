@@ -45,7 +45,8 @@ func (o *helpCommand) run(_ context.Context, v *invocation) error {
 func overview(e Env) string {
 	var b strings.Builder
 	if e.Commands == nil {
-		fmt.Fprintf(&b, "%s gives AI agents access to an organisation's documents through the Model\nContext Protocol (MCP), and turns MCP servers into skills.\n\n", e.Program)
+		fmt.Fprintf(&b,
+			"%s gives AI agents access to an organisation's documents through the Model\nContext Protocol (MCP), and turns MCP servers into skills.\n\n", e.Program)
 	} else {
 		fmt.Fprintf(&b, "%s turns MCP servers into skills that agents load when they need them.\n\n", e.Program)
 	}

@@ -39,7 +39,7 @@ Examples:
 // baseFlags choose a knowledge base.
 type baseFlags struct {
 	URL engineURL `flag:"engine-url" value:"URL" env:"KB_ENGINE_URL" secret:"engine" help:"URL of the engine; without it, the knowledge base is in the data folder or in the store"`
-	Key token     `flag:"engine-key" value:"KEY" env:"KB_API_KEY" secret:"token" help:"key that is sent to the engine"`
+	Key token     `flag:"engine-key" value:"KEY" env:"KB_API_KEY" help:"key that is sent to the engine"`
 	baseData
 	storeFlags
 	Timeout time.Duration `flag:"engine-timeout" value:"DURATION" env:"KB_ENGINE_TIMEOUT" default:"30s" help:"time limit for one request to the engine"`
@@ -59,7 +59,10 @@ func (u *engineURL) set(s string) error {
 
 // A baseUse is what a knowledge base is opened for.
 type baseUse struct {
-	work      bool           // change it: create the data folder if there is none, work on jobs and compute vectors until the base is closed
+	// work is set to change it: the data folder is created if there is none, jobs are
+	// done and vectors computed until the base is closed.
+	work bool
+
 	model     *embedderFlags // of a base in the data folder; nil: search by words only
 	wait      time.Duration  // at least so long a search waits for the vector of its query
 	maxUpload int64          // bytes of a file; 0 for the default
@@ -84,7 +87,8 @@ func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, u
 	if v.given("engine-url") && v.given("store") {
 		return nil, v.usagef("--engine-url and --store exclude each other: the engine has its own store")
 	}
-	c, err := kbclient.New(kbclient.Options{BaseURL: string(o.URL), Key: string(o.Key), Timeout: o.Timeout, UserAgent: "knowhow/" + version(), Log: log})
+	c, err := kbclient.New(kbclient.Options{BaseURL: string(o.URL), Key: string(o.Key), Timeout: o.Timeout,
+		UserAgent: "knowhow/" + version(), Log: log})
 	if err != nil {
 		return nil, explainEngine(err)
 	}
@@ -106,7 +110,8 @@ var errNoBase = errors.New("there is no knowledge base")
 
 // openLocal opens the knowledge base in the data folder, without the documents
 // of sources.
-func openLocal(ctx context.Context, v *invocation, data string, stored *storeFlags, log *slog.Logger, use baseUse) (openBase, error) {
+func openLocal(ctx context.Context, v *invocation, data string, stored *storeFlags, log *slog.Logger,
+	use baseUse) (openBase, error) {
 	f, err := v.dataFolder(data, stored, use.model, use.wait, log)
 	if err != nil {
 		return nil, err
@@ -115,7 +120,9 @@ func openLocal(ctx context.Context, v *invocation, data string, stored *storeFla
 		if found, err := hasIndex(f.Dir); err != nil {
 			return nil, err
 		} else if !found {
-			return nil, &hintError{fmt.Errorf("%w in %s", errNoBase, f.Dir), fmt.Sprintf("Name its data folder with --data, or begin one. Add a note with: %s note add TEXT", v.Program)}
+			return nil, &hintError{fmt.Errorf("%w in %s", errNoBase, f.Dir),
+				fmt.Sprintf("Name its data folder with --data, or begin one. Add a note with: %s note add TEXT",
+					v.Program)}
 		}
 	}
 	if f.Store != nil && use.work {
@@ -154,30 +161,11 @@ func explainEngine(err error) error {
 	}))
 }
 
-// explainReason adds to an error how to set the option that it is due to.
-func explainReason(err error, by map[errkind.Reason]string) error {
-	advice := by[errkind.ReasonOf(err)]
-	if advice == "" {
-		return err
-	}
-	if own, ok := errors.AsType[*mcpserver.Error](err); ok {
-		more := *own
-		more.Err = explainReason(own.Err, by)
-		return &more
-	}
-	if remote, ok := errors.AsType[*errkind.Remote](err); ok {
-		more := *remote
-		more.Message += "; " + advice
-		return &more
-	}
-	return &explainedError{err, errkind.Message(err) + "; " + advice}
-}
-
 // A kbCommand serves a knowledge base.
 type kbCommand struct {
 	baseFlags
 	Addr           string `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:8765" env:"KB_MCP_ADDR" help:"HTTP: address to listen on"`
-	AgentKey       token  `flag:"api-key,token" value:"KEY" env:"KB_MCP_API_KEY,KNOWHOW_TOKEN" secret:"token" help:"HTTP: key that every agent must send as Authorization: Bearer"`
+	AgentKey       token  `flag:"api-key,token" value:"KEY" env:"KB_MCP_API_KEY,KNOWHOW_TOKEN" help:"HTTP: key that every agent must send as Authorization: Bearer"`
 	serverEmbedder `of:"the knowledge base"`
 	transportFlag  `words:"http|stdio" standard:"http"`
 	levelFlag      `standard:"warn"`
@@ -212,7 +200,8 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	base, err := o.open(ctx, v, s.log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime, maxUpload: int64(o.MaxUpload)})
+	base, err := o.open(ctx, v, s.log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime,
+		maxUpload: int64(o.MaxUpload)})
 	if err != nil {
 		return err
 	}
@@ -226,7 +215,8 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 		Name: "knowhow-kb", Title: "knowhow knowledge base", Version: version(),
 		Instructions: kbmcp.Instructions(), Revision: o.Revision, Log: s.log,
 	}), mcpPath
-	tools := kbmcp.Options{Base: base, Uploads: uploads, Version: version(), Extra: o.Tools == "extra", Explain: explainEngine}
+	tools := kbmcp.Options{Base: base, Uploads: uploads, Version: version(), Extra: o.Tools == "extra",
+		Explain: explainEngine}
 	if !s.stdio {
 		tools.UploadPath = uploadPath
 	}
@@ -244,7 +234,8 @@ func (o *kbCommand) uploads(v *invocation) (a *kbmcp.Uploads, remove func(), err
 	dir, temporary := "", ""
 	if o.URL != "" && o.Data == "" {
 		if temporary, err = os.MkdirTemp("", "knowhow-uploads-"); err != nil {
-			return nil, nil, &hintError{fmt.Errorf("creating a folder for uploads: %w", err), "Name a folder with --data or KB_DATA_DIR."}
+			return nil, nil, &hintError{fmt.Errorf("creating a folder for uploads: %w", err),
+				"Name a folder with --data or KB_DATA_DIR."}
 		}
 		dir = temporary
 	} else {

@@ -86,13 +86,6 @@ Examples:
   {cmd} 42
 `
 
-// A noteCommand is the command that the commands for notes are below.
-type noteCommand struct{}
-
-func (*noteCommand) run(_ context.Context, v *invocation) error {
-	return v.usagef("want a command: add, list, get or rm")
-}
-
 // collectionFlags are a collection and tags.
 type collectionFlags struct {
 	Collection string   `flag:"collection" value:"NAME" help:"collection of {of}"`
@@ -135,7 +128,8 @@ func (o *kbSearchCommand) run(ctx context.Context, v *invocation) error {
 			err = v.printPassages(found)
 		}
 		if err == nil && len(found.Results) == 0 {
-			err = &hintError{errors.New("nothing found"), cmp.Or(sanitize.Short(found.Note, 300, 1200), "Try fewer or other words.")}
+			err = &hintError{errors.New("nothing found"),
+				cmp.Or(sanitize.Short(found.Note, 300, 1200), "Try fewer or other words.")}
 		}
 		return err
 	})
@@ -154,7 +148,8 @@ func (v *invocation) printPassages(found *kb.SearchResult) error {
 		if r.SourcePath != "" {
 			where += ", " + r.SourcePath
 		}
-		b.WriteString(hitText(screen, fmt.Sprintf("%d. %s (%s)", i+1, sanitize.Short(r.Title, 200, 800), sanitize.Escape(where)), "", r.Text))
+		line := fmt.Sprintf("%d. %s (%s)", i+1, sanitize.Short(r.Title, 200, 800), sanitize.Escape(where))
+		b.WriteString(hitText(screen, line, "", r.Text))
 	}
 	return screen.Show(b.String())
 }
@@ -194,7 +189,8 @@ func (o *noteAddCommand) run(ctx context.Context, v *invocation) error {
 		case o.JSON:
 			return v.printJSON(map[string]any{"job_id": id, "document_id": j.DocumentID})
 		case j.DocumentID == nil:
-			_, err := fmt.Fprintf(v.stderr, "The note is stored as job %d, and can be searched when the job is done.\n", id)
+			_, err := fmt.Fprintf(v.stderr, "The note is stored as job %d, and can be searched when the job is done.\n",
+				id)
 			return err
 		}
 		_, err = fmt.Fprintln(v.stdout, *j.DocumentID)
@@ -222,7 +218,8 @@ func (v *invocation) noteText(ctx context.Context, words []string) (string, erro
 	case err != nil:
 		return "", fmt.Errorf("reading the note: %w", err)
 	case len(text) > maxNote:
-		return "", &hintError{fmt.Errorf("the note is larger than %d bytes", maxNote), "Put the file into a folder and serve it, or upload it with the tools of an agent."}
+		return "", &hintError{fmt.Errorf("the note is larger than %d bytes", maxNote),
+			"Put the file into a folder and serve it, or upload it with the tools of an agent."}
 	case strings.TrimSpace(string(text)) == "":
 		return "", v.usagef("the note is empty")
 	}
@@ -280,7 +277,8 @@ func (o *noteListCommand) run(ctx context.Context, v *invocation) error {
 	case o.JSON:
 		return v.printJSON(kbmcp.DocumentList(found, 0))
 	case len(found.Documents) == 0 && len(all) > 0:
-		_, err := fmt.Fprintln(v.stderr, "There are no documents with this collection or tag. Check its name, or list all documents without it.")
+		_, err := fmt.Fprintln(v.stderr,
+			"There are no documents with this collection or tag. Check its name, or list all documents without it.")
 		return err
 	case len(found.Documents) == 0:
 		_, err := fmt.Fprintf(v.stderr, "There are no documents. Add a note with: %s note add TEXT\n", v.Program)

@@ -61,7 +61,7 @@ func (l level) level() slog.Level { return logLevel(string(l)) }
 // An embedServer has the environment variables for a server of embeddings.
 type embedServer struct {
 	Model string `env:"EMBED_MODEL" help:"name of the model for that server"`
-	Key   token  `env:"EMBED_API_KEY" secret:"token" help:"key for that server"`
+	Key   token  `env:"EMBED_API_KEY" help:"key for that server"`
 }
 
 // embedderFlags choose the model for searches by meaning. A nil pointer
@@ -82,7 +82,8 @@ func (m *embedderFlags) open() (datafolder.Model, error) {
 		return datafolder.Model{}, nil
 	}
 	setting := string(m.Embedder)
-	model, err := datafolder.OpenModel(setting, open.Options{Model: m.Model, Key: string(m.Key), UserAgent: "knowhow/" + version()})
+	model, err := datafolder.OpenModel(setting, open.Options{Model: m.Model, Key: string(m.Key),
+		UserAgent: "knowhow/" + version()})
 	if err != nil {
 		return model, embedderError(setting, err)
 	}

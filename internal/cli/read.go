@@ -110,8 +110,8 @@ func (d *folders) readFirst(ctx context.Context, operand string, in searchmcp.Re
 		in.DocumentArgs = document
 		result, err := d.tools.Read(ctx, in)
 		// The document decides what is allowed, so this is a failure, not wrong usage.
-		if usage, ok := errors.AsType[*usageError](d.inArguments(err)); ok {
-			err = errors.New(usage.message)
+		if usage, ok := errors.AsType[usageError](d.inArguments(err)); ok {
+			err = errors.New(string(usage))
 		}
 		return result, err
 	}
@@ -242,7 +242,7 @@ func (d *folders) notFound(ctx context.Context, wide *folders, name string) erro
 // whyLeftOut returns the error for a file that is left out, or nil if no such file
 // is.
 func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) {
-	if d.leftOut == nil {
+	if d.folder.Index == nil {
 		return nil, nil
 	}
 	wanted := filepath.ToSlash(filepath.Clean(name))
@@ -251,7 +251,7 @@ func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) 
 		return nil, nil // there is no working directory
 	}
 	for _, src := range d.sources {
-		left, err := d.leftOut(ctx, src.Label)
+		left, err := d.folder.Index.LeftOut(ctx, src.Label)
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,6 @@ import (
 	"knowhow/internal/compact"
 	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
-	"knowhow/internal/index"
 	"knowhow/internal/ingest"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
@@ -77,9 +76,6 @@ type folders struct {
 	here    bool              // these are the source of the working directory, and there are others
 	backend *scope.Scope      // over sources
 	tools   *searchmcp.Tools  // over sources
-
-	// leftOut returns what is left out of a source; nil if that is not known.
-	leftOut func(ctx context.Context, label string) (index.LeftOut, error)
 }
 
 // withFolders opens the index or the store and calls f with the sources that the
@@ -93,26 +89,23 @@ func (v *invocation) withFolders(ctx context.Context, o *folderFlags, model *emb
 		return err
 	}
 	m.Wait = max(m.Wait, modelTime)
-	source := &datafolder.Folder{Model: m}
-	if source.Store, err = o.storeFlags.open(m, v.warnings()); err != nil {
+	folder := &datafolder.Folder{Model: m}
+	if folder.Store, err = o.storeFlags.open(m, v.warnings()); err != nil {
 		return err
 	}
-	if source.Store == nil {
-		if source.Index, _, err = v.openExisting(ctx, o.Data, m); err != nil {
+	if folder.Store == nil {
+		if folder.Index, _, err = v.openExisting(ctx, o.Data, m); err != nil {
 			return err
 		}
-		if source.Index == nil {
+		if folder.Index == nil {
 			return v.nothingIndexed()
 		}
 	}
-	d, err := v.openFolders(ctx, source, o)
+	d, err := v.openFolders(ctx, folder, o)
 	if err == nil {
-		if source.Index != nil {
-			d.leftOut = source.Index.LeftOut
-		}
 		err = f(d)
 	}
-	return errors.Join(explainStore(err), source.Close())
+	return errors.Join(explainStore(err), folder.Close())
 }
 
 // nothingIndexed returns the error for a data folder without sources.
@@ -255,10 +248,10 @@ func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchComm
 	leftOut := 0
 	for _, src := range d.sources {
 		labels = append(labels, src.Label)
-		if d.leftOut == nil {
+		if d.folder.Index == nil {
 			continue
 		}
-		left, err := d.leftOut(ctx, src.Label)
+		left, err := d.folder.Index.LeftOut(ctx, src.Label)
 		if err != nil {
 			return err
 		}

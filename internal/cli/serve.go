@@ -100,7 +100,9 @@ func claimSources(ctx context.Context, f *datafolder.Folder, sources []document.
 	for _, src := range sources {
 		err := f.Claim(ctx, src)
 		if errors.Is(err, errkind.Conflict) {
-			err = &hintError{err, fmt.Sprintf("Choose another label with --label, or remove the source there with: knowhow sources rm %s", src.Label)}
+			err = &hintError{err,
+				fmt.Sprintf("Choose another label with --label, or remove the source there with: knowhow sources rm %s",
+					src.Label)}
 		}
 		if err != nil {
 			return err

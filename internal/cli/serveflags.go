@@ -46,18 +46,11 @@ Examples:
   {cmd} --label policies ~/company/legal
 `
 
-const (
-	// defaultHost is the host of the default addresses.
-	defaultHost = "127.0.0.1"
+// defaultHost is the host of the default addresses.
+const defaultHost = "127.0.0.1"
 
-	// maxDescription is the maximum length of a source's description, in
-	// characters. With it, the instructions of a server stay within what
-	// clients show.
-	maxDescription = 500
-
-	// maxPatterns is the maximum number of patterns of each kind for a source.
-	maxPatterns = 1000
-)
+// maxPatterns is the maximum number of patterns of each kind for a source.
+const maxPatterns = 1000
 
 // A serveCommand indexes sources and serves them.
 type serveCommand struct {
@@ -99,7 +92,7 @@ type serveFlags struct {
 	Tools          toolGroups  `flag:"tools" value:"GROUPS" default:"search" help:"groups of tools to offer, separated by commas: search; fess, the other tools of the bridge; kb, the tools of the knowledge base, which write notes and files; a group that is not named is not offered"`
 	Domain         domainID    `flag:"domain" value:"ID" help:"domain of /mcp, with which tool names begin; by default the label of the only source, or all"`
 	DomainName     string      `flag:"domain-name" value:"NAME" help:"name of that domain, for people and agents"`
-	Token          token       `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" secret:"token" help:"token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
+	Token          token       `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" help:"token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
 	serverEmbedder `of:"the sources"`
 	levelFlag      `standard:"warn"`
 	NoWatch        bool   `flag:"no-watch" help:"look for changes only at the start"`
@@ -111,7 +104,9 @@ type serveFlags struct {
 	sources []sourceFlags
 }
 
-// sourceFlags are the flags for the source that follows, and its path.
+// sourceFlags are the flags for the source that follows, and its path. With at most 500
+// characters of a description, the instructions of a server stay within what clients
+// show.
 type sourceFlags struct {
 	Label       label    `flag:"label" value:"NAME" help:"label of the source that follows"`
 	Description string   `flag:"description" value:"TEXT" range:"1-500" help:"what the source that follows contains; it is remembered"`
@@ -178,7 +173,8 @@ func (d *domainID) set(s string) error {
 // add adds a source, to which the flags before it apply.
 func (o *serveFlags) add(v *invocation, arg string) error {
 	if strings.TrimSpace(arg) == "" { // probably a variable of the shell that is not set
-		return &usageError{message: "a source is empty, want a folder or a file", hint: "Check the variable or the quotes in the command."}
+		return &hintError{usageError("a source is empty, want a folder or a file"),
+			"Check the variable or the quotes in the command."}
 	}
 	src := o.Next
 	src.path, src.Description = v.expand(arg), strings.TrimSpace(src.Description)

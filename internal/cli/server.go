@@ -76,7 +76,8 @@ func (v *invocation) newServer(transport, addr string, l level, token token, o h
 	s := &server{invocation: v, stdio: transport == "stdio", lines: terminal.NewLines(v.stderr, nil)}
 	v.stderr = s.lines // all output must clear a progress bar first
 	s.log = slog.New(terminal.NewHandler(s.lines, l.level()))
-	s.guard = httpguard.Options{Token: string(token), AllowedHosts: o.AllowHost, AllowedOrigins: o.AllowOrigin, Refuse: mcpserver.Refuse}
+	s.guard = httpguard.Options{Token: string(token), AllowedHosts: o.AllowHost, AllowedOrigins: o.AllowOrigin,
+		Refuse: mcpserver.Refuse}
 	if s.stdio {
 		return s, nil
 	}
@@ -153,7 +154,8 @@ func (s *server) about() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		fmt.Fprintf(w, "This is %s, a server for AI agents. It has no page to search on.\nConnect an MCP client to this address, with the path %s.\n", s.name, s.path)
+		fmt.Fprintf(w,
+			"This is %s, a server for AI agents. It has no page to search on.\nConnect an MCP client to this address, with the path %s.\n", s.name, s.path)
 	})
 }
 
@@ -166,7 +168,8 @@ func (s *server) listen(ctx context.Context) (net.Listener, error) {
 	case errors.Is(err, errkind.Conflict):
 		addr := net.JoinHostPort(s.host, strconv.Itoa(s.port))
 		if isKnowhow(ctx, addr) {
-			return nil, &hintError{fmt.Errorf("listening on %s: a server of knowhow listens there already", addr), "Connect to it, or end it. " + hint}
+			return nil, &hintError{fmt.Errorf("listening on %s: a server of knowhow listens there already", addr),
+				"Connect to it, or end it. " + hint}
 		}
 		return nil, &hintError{err, "End the program that uses it. " + hint}
 	case errors.Is(err, errkind.Denied):
@@ -258,7 +261,8 @@ func (v *invocation) refuseStray(ctx context.Context, url string) {
 		return
 	}
 	v.served = true
-	text := fmt.Sprintf("%s listens on %s and not on standard input. %s. Or connect to that address", v.name, url, stdioAdvice)
+	text := fmt.Sprintf("%s listens on %s and not on standard input. %s. Or connect to that address", v.name, url,
+		stdioAdvice)
 	go mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text) // ends with ctx, except for a pending read
 }
 

@@ -22,7 +22,8 @@ import (
 // openSources opens the index of the data folder and returns the sources to serve:
 // those on the command line, in its order, or all remembered ones if there are none.
 // New sources are remembered.
-func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafolder.Folder) ([]document.Source, error) {
+func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafolder.Folder) (
+	[]document.Source, error) {
 	var requests []source.Request
 	for _, arg := range o.sources {
 		path, err := source.Resolve(arg.path)
@@ -32,9 +33,11 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 		case err != nil:
 			return nil, &hintError{err, "Check the spelling, or name another folder."}
 		}
-		requests = append(requests, source.Request{Path: path, Label: string(arg.Label), Description: arg.Description, Rules: arg.rules})
+		requests = append(requests, source.Request{
+			Path: path, Label: string(arg.Label), Description: arg.Description, Rules: arg.rules,
+		})
 	}
-	none := &usageError{"no source: nothing is indexed yet", fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
+	none := &hintError{usageError("no source: nothing is indexed yet"), fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
 	if len(requests) == 0 {
 		if found, err := hasIndex(f.Dir); err != nil {
 			return nil, err
@@ -76,7 +79,8 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 // warnSources prints warnings about sources that are served together.
 func (v *invocation) warnSources(served []document.Source) {
 	for _, n := range source.Nested(served) {
-		v.warn(fmt.Sprintf("source %q (%s) is inside source %q (%s): its files are indexed twice, and found twice; to forget one of them, type: knowhow sources rm LABEL",
+		v.warn(fmt.Sprintf("source %q (%s) is inside source %q (%s): its files are indexed twice, and found twice; "+
+			"to forget one of them, type: knowhow sources rm LABEL",
 			n.Inner.Label, n.Inner.Path, n.Outer.Label, n.Outer.Path))
 	}
 	for _, src := range served {
@@ -94,7 +98,8 @@ func labelError(err error) error {
 	case !ok:
 		return err
 	case e.Label == e.Holder.Label:
-		return fmt.Errorf("--label %s: %v; choose another one, or first type: knowhow sources rm %s", e.Label, e, e.Label)
+		return fmt.Errorf("--label %s: %v; choose another one, or first type: knowhow sources rm %s", e.Label, e,
+			e.Label)
 	}
 	return fmt.Errorf("%v; to give it another one, first type: knowhow sources rm %s", e, e.Holder.Label)
 }
@@ -123,7 +128,8 @@ func (v *invocation) confirmSource(ctx context.Context, o *serveCommand, path st
 	case n == 1:
 		count = "1 file"
 	}
-	refused := &hintError{fmt.Errorf("%s is %s, with %s", path, what, count), "Name a smaller folder, or add --yes to index all of them."}
+	refused := &hintError{fmt.Errorf("%s is %s, with %s", path, what, count),
+		"Name a smaller folder, or add --yes to index all of them."}
 	in, ok := v.stdin.(*os.File)
 	if !ok || o.Transport == "stdio" || !term.IsTerminal(int(in.Fd())) {
 		return refused

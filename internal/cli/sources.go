@@ -40,7 +40,8 @@ type sourcesCommand struct {
 func (o *sourcesCommand) run(ctx context.Context, v *invocation) error {
 	words := o.Words
 	switch {
-	case len(words) == 0, len(words) == 1 && words[0] == "list", len(words) == 2 && words[0] == "rm" && strings.TrimSpace(words[1]) != "":
+	case len(words) == 0, len(words) == 1 && words[0] == "list":
+	case len(words) == 2 && words[0] == "rm" && strings.TrimSpace(words[1]) != "":
 	case words[0] == "rm":
 		return v.usagef("rm needs exactly one label")
 	case words[0] == "list":
@@ -69,7 +70,9 @@ func (o *sourcesCommand) run(ctx context.Context, v *invocation) error {
 }
 
 // sourcesWords are the operands of sources by other words for the same.
-var sourcesWords = map[string]string{"remove": "rm", "delete": "rm", "del": "rm", "forget": "rm", "ls": "list", "show": "list"}
+var sourcesWords = map[string]string{
+	"remove": "rm", "delete": "rm", "del": "rm", "forget": "rm", "ls": "list", "show": "list",
+}
 
 // noSources prints what to do if no source is remembered.
 func (v *invocation) noSources() error {
@@ -104,7 +107,8 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 		if src.Description != "" {
 			note += "\t" + sanitize.Escape(src.Description)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", src.Label, terminal.Plural(stats.ByLabel[src.Label].Documents, "document"), sanitize.Escape(src.Path), note)
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", src.Label, terminal.Plural(stats.ByLabel[src.Label].Documents, "document"),
+			sanitize.Escape(src.Path), note)
 	}
 	return w.Flush()
 }
@@ -118,15 +122,19 @@ func (v *invocation) removeSource(ctx context.Context, f *datafolder.Folder, lab
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(v.stdout, "removed source %s and %s from the index; the files are unchanged\n", label, terminal.Plural(r.Documents, "document")); err != nil {
+	_, err = fmt.Fprintf(v.stdout, "removed source %s and %s from the index; the files are unchanged\n",
+		label, terminal.Plural(r.Documents, "document"))
+	if err != nil {
 		return err
 	}
 	if p := r.Process; p != nil {
-		fmt.Fprintf(v.stderr, "Process %d on %s still serves %s, without documents. End it, or, to index the documents again, restart it with: %s\n",
+		fmt.Fprintf(v.stderr,
+			"Process %d on %s still serves %s, without documents. End it, or, to index the documents again, restart it with: %s\n",
 			p.PID, sanitize.Escape(p.Host), label, v.advised("serve", commandWord(sanitize.Escape(r.Path))))
 	}
 	if r.Kept > 0 {
-		fmt.Fprintf(v.stderr, "%s of the collection %s that users added stay; list them with: %s note list --collection %s\n",
+		fmt.Fprintf(v.stderr,
+			"%s of the collection %s that users added stay; list them with: %s note list --collection %s\n",
 			terminal.Plural(r.Kept, "document"), label, v.Program, label)
 	}
 	return nil

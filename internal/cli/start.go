@@ -49,7 +49,7 @@ type startCommand struct {
 	syncFlags
 	Port        int           `flag:"port" value:"PORT" default:"3333" range:"0-65535" help:"port to listen on, on 127.0.0.1; 0 is any free one"`
 	IdleTimeout time.Duration `flag:"idle-timeout" value:"DURATION" default:"10m" help:"end a server that was not used for this long"`
-	Token       token         `flag:"token" value:"TOKEN" env:"MCP_BRIDGE_TOKEN,KNOWHOW_TOKEN" secret:"token" help:"token that every caller must send"`
+	Token       token         `flag:"token" value:"TOKEN" env:"MCP_BRIDGE_TOKEN,KNOWHOW_TOKEN" help:"token that every caller must send"`
 }
 
 func (o *startCommand) run(ctx context.Context, v *invocation) error {
@@ -128,7 +128,8 @@ func (y *syncing) serve(ctx context.Context, s *server, l net.Listener) error {
 	background.Go(func() { y.follow(ctx, changed) })
 
 	port := l.Addr().(*net.TCPAddr).Port
-	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: s.guard.Token != "", Version: version(), Port: port, Log: y.log})
+	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: s.guard.Token != "", Version: version(),
+		Port: port, Log: y.log})
 	s.guard.Routes = invoke.Routes(bridge)
 	fmt.Fprintln(y.stdout, "Server listening on http://localhost:"+strconv.Itoa(port))
 	return s.serveOn(ctx, l)

@@ -69,7 +69,8 @@ func (o *storeFlags) moved(m datafolder.Model, move opensearch.Move, log *slog.L
 	if o.CA != "" {
 		var err error
 		if ca, err = os.ReadFile(string(o.CA)); err != nil {
-			return nil, &hintError{fmt.Errorf("reading the certificates for OpenSearch: %w", err), "Check OPENSEARCH_CA_FILE."}
+			return nil, &hintError{fmt.Errorf("reading the certificates for OpenSearch: %w", err),
+				"Check OPENSEARCH_CA_FILE."}
 		}
 	}
 	s, err := opensearch.New(opensearch.Options{
@@ -111,6 +112,7 @@ func printStore(w io.Writer, s *datafolder.StoreStatus) {
 	if !s.Meaning {
 		note = "\tno k-NN plugin: words only"
 	}
-	fmt.Fprintf(w, "store\t%s\t%s on disk\t%s\thealth %s%s\n", terminal.Plural(s.Documents, "document"), byteSize(s.DiskBytes),
+	fmt.Fprintf(w, "store\t%s\t%s on disk\t%s\thealth %s%s\n", terminal.Plural(s.Documents, "document"),
+		byteSize(s.DiskBytes),
 		terminal.Plural(s.Passages, "passage"), s.Health, note)
 }

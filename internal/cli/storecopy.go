@@ -26,13 +26,6 @@ Examples:
   {cmd} copy --from file:/var/lib/knowhow --to opensearch+https://search:9200/kb
 `
 
-// A storeCommand is the command that store copy is below.
-type storeCommand struct{}
-
-func (*storeCommand) run(_ context.Context, v *invocation) error {
-	return v.usagef("want a command: copy")
-}
-
 const storeCopyHelp = `Usage: {cmd} --from URL --to URL
 
 Copies all documents, notes and tags, and the list of sources, and compares them
@@ -84,26 +77,28 @@ func explainCopied(err error) error {
 // A copiedStore is a store that is copied from or to: a data folder with its index, or
 // a store without a data folder.
 type copiedStore struct {
-	storecopy.Store
 	*datafolder.Folder
+	records storecopy.Store
 }
 
 // openCopied opens a store, which has a part in a move if it is a cluster.
-func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool, move opensearch.Move) (s *copiedStore, err error) {
+func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool,
+	move opensearch.Move) (s *copiedStore, err error) {
 	f := &datafolder.Folder{Explain: explainStore, Log: v.warnings()}
 	dir, ok := strings.CutPrefix(string(address), "file:")
 	if !ok {
 		if f.Store, err = (&storeFlags{storeAddress(address), o}).moved(f.Model, move, f.Log); err == nil {
 			err = explainCopied(f.Store.Open(ctx))
 		}
-		return &copiedStore{f.Store, f}, err
+		return &copiedStore{f, f.Store}, err
 	}
 	f.Dir = v.expand(dir)
 	if !create && !fileExists(filepath.Join(f.Dir, index.FileName)) {
-		return nil, &hintError{fmt.Errorf("%s has no documents", sanitize.Escape(f.Dir)), "Name a data folder, such as that of serve."}
+		return nil, &hintError{fmt.Errorf("%s has no documents", sanitize.Escape(f.Dir)),
+			"Name a data folder, such as that of serve."}
 	}
 	err = indexError(f.OpenIndex(ctx))
-	return &copiedStore{f.Index, f}, err
+	return &copiedStore{f, f.Index}, err
 }
 
 // documents returns the number of documents.
@@ -112,21 +107,21 @@ func (s *copiedStore) documents(ctx context.Context) (int, error) {
 		stats, err := s.Index.Stats(ctx)
 		return stats.Documents, err
 	}
-	stats, err := s.Folder.Store.Stats(ctx)
+	stats, err := s.Store.Stats(ctx)
 	return stats.Documents, err
 }
 
 // copySources copies the list of sources.
 func (s *copiedStore) copySources(ctx context.Context, to *copiedStore) error {
 	if s.Index == nil && to.Index == nil {
-		return s.Folder.Store.CopySources(ctx, to.Folder.Store)
+		return s.Store.CopySources(ctx, to.Store)
 	}
 	sources, err := s.Sources(ctx)
 	switch {
 	case err != nil:
 		return err
 	case to.Index == nil:
-		return claimSources(ctx, &datafolder.Folder{Dir: s.Dir, Store: to.Folder.Store, Explain: explainStore}, sources)
+		return claimSources(ctx, &datafolder.Folder{Dir: s.Dir, Store: to.Store, Explain: explainStore}, sources)
 	}
 	for _, src := range sources {
 		if err := to.Index.AddSource(ctx, src); err != nil {
@@ -175,7 +170,8 @@ func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, to
 		}
 	}
 	bar := terminal.Bar{Things: "documents"}
-	result, err := storecopy.Copy(ctx, storecopy.Options{From: from, To: to, Report: func(step string, done int) {
+	result, err := storecopy.Copy(ctx, storecopy.Options{From: from.records, To: to.records, Report: func(step string,
+		done int) {
 		if bar.What != step {
 			bar.What, bar.Since = step, time.Now()
 		}
@@ -188,28 +184,33 @@ func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, to
 	if err != nil {
 		return &hintError{explainCopied(err), "The documents that were copied stay: run the command again to continue."}
 	}
-	fmt.Fprintf(lines, "%s copied, %d already there, %d compared\n", terminal.Plural(result.Copied, "document"), result.Unchanged, result.Compared)
+	fmt.Fprintf(lines, "%s copied, %d already there, %d compared\n", terminal.Plural(result.Copied, "document"),
+		result.Unchanged, result.Compared)
 	if result.Differing > 0 {
 		for _, name := range result.Different {
 			fmt.Fprintf(lines, "differs: %s\n", sanitize.Escape(name))
 		}
-		return &hintError{fmt.Errorf("%s of the copy differ from the original", terminal.Plural(result.Differing, "document")), "They may have changed meanwhile: run the command again."}
+		return &hintError{fmt.Errorf("%s of the copy differ from the original",
+			terminal.Plural(result.Differing, "document")), "They may have changed meanwhile: run the command again."}
 	}
 	there, err := to.documents(ctx)
 	if err != nil {
 		return explainCopied(err)
 	}
 	if there < result.Compared {
-		return &hintError{fmt.Errorf("the copy has %d documents, the original %d", there, result.Compared), "Documents were deleted meanwhile: run the command again."}
+		return &hintError{fmt.Errorf("the copy has %d documents, the original %d", there, result.Compared),
+			"Documents were deleted meanwhile: run the command again."}
 	}
 	if toMove == opensearch.To {
-		old, err := to.Folder.Store.Switch(ctx)
+		old, err := to.Store.Switch(ctx)
 		if err != nil {
 			return explainCopied(err)
 		}
-		fmt.Fprintf(lines, "the new indexes are used from now on; delete the old ones in OpenSearch when they are not needed any more: %s\n", strings.Join(old, ", "))
+		fmt.Fprintf(lines, "the new indexes are used from now on; delete the old ones in OpenSearch when they are not "+
+			"needed any more: %s\n", strings.Join(old, ", "))
 	}
-	_, err = fmt.Fprintf(v.stdout, "the copy has %s of the original, without a difference\n", terminal.Plural(result.Compared, "document"))
+	_, err = fmt.Fprintf(v.stdout, "the copy has %s of the original, without a difference\n",
+		terminal.Plural(result.Compared, "document"))
 	return err
 }
 

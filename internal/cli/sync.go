@@ -55,8 +55,10 @@ type syncing struct {
 
 // newSyncing reads the settings.
 func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
-	if err := f.required(v); err != nil {
-		return nil, err
+	if f.Settings == "" {
+		e := v.usagef("--mcp-settings is missing: name the file that lists the MCP servers")
+		e.hint = "For example: " + v.name + " --mcp-settings mcp_settings.json"
+		return nil, e
 	}
 	lines := terminal.NewLines(v.stderr, nil)
 	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.Level.Level)), lines: lines}
@@ -124,7 +126,8 @@ func (y *syncing) storeOptions() store.Options {
 func (y *syncing) generator() *store.Generator {
 	g := &store.Generator{
 		Servers: y.pool, Keep: y.f.keeps, Store: y.storeOptions(),
-		Render: skill.Options{GroupByServer: y.f.GroupBy == "server", Description: y.f.Description, Version: version(), Start: y.f.startCommand(y.Program)},
+		Render: skill.Options{GroupByServer: y.f.GroupBy == "server", Description: y.f.Description, Version: version(),
+			Start: y.f.startCommand(y.Program)},
 	}
 	for _, s := range y.settings.Servers {
 		if s.Disabled {
@@ -142,7 +145,8 @@ const progressTime = 10 * time.Second
 
 // endLine begins a new line if a terminal has written ^C into the last one.
 func (y *syncing) endLine(ctx context.Context) {
-	if sig, ok := errors.AsType[SignalError](context.Cause(ctx)); ok && sig.Signal == os.Interrupt && y.lines.Terminal() {
+	if sig, ok := errors.AsType[SignalError](context.Cause(ctx)); ok && sig.Signal == os.Interrupt &&
+		y.lines.Terminal() {
 		fmt.Fprintln(y.stderr)
 	}
 }
@@ -167,7 +171,8 @@ func (y *syncing) watch(servers []string) (answered func(server string), end fun
 			select {
 			case <-tick.C:
 				mu.Lock()
-				y.log.Info(fmt.Sprintf("Waiting for %d of %s: %s", len(waiting), terminal.Plural(len(servers), "server"), strings.Join(waiting, ", ")))
+				y.log.Info(fmt.Sprintf("Waiting for %d of %s: %s", len(waiting),
+					terminal.Plural(len(servers), "server"), strings.Join(waiting, ", ")))
 				mu.Unlock()
 			case <-stop:
 				return
@@ -238,7 +243,8 @@ func (y *syncing) generate(ctx context.Context) (*store.Answers, error) {
 // storeError adds the flags that choose the folders to an error about them.
 func storeError(err error) error {
 	if errors.Is(err, errkind.Conflict) || errors.Is(err, errkind.Denied) {
-		return &hintError{err, "--output-dir names the folder of the skills, and --skills-dir the folders of links to them."}
+		return &hintError{err,
+			"--output-dir names the folder of the skills, and --skills-dir the folders of links to them."}
 	}
 	return err
 }
@@ -249,7 +255,8 @@ func (y *syncing) summarize(a *store.Answers, r *store.Report, skills []skill.Sk
 	if y.f.DryRun || y.f.Check {
 		y.printPlan(r, len(a.Failed))
 	} else {
-		fmt.Fprintf(out, "Generated %s from %s", terminal.Plural(len(r.Written), "skill"), terminal.Plural(len(a.Catalogs), "server"))
+		fmt.Fprintf(out, "Generated %s from %s", terminal.Plural(len(r.Written), "skill"),
+			terminal.Plural(len(a.Catalogs), "server"))
 		if len(r.Unchanged) > 0 {
 			fmt.Fprintf(out, " (%d unchanged)", len(r.Unchanged))
 		}
@@ -279,7 +286,8 @@ func (y *syncing) summarize(a *store.Answers, r *store.Report, skills []skill.Sk
 		return
 	}
 	size := skill.CatalogLine(skills)
-	fmt.Fprintf(out, "catalog: %s, %s (Claude Code shows %d)\n", terminal.Plural(len(skills), "skill"), terminal.Plural(size, "character"), catalogBudget)
+	fmt.Fprintf(out, "catalog: %s, %s (Claude Code shows %d)\n", terminal.Plural(len(skills), "skill"),
+		terminal.Plural(size, "character"), catalogBudget)
 	if size > catalogBudget {
 		y.log.Warn(fmt.Sprintf("the catalog has %d characters, and Claude Code ignores descriptions beyond %d: "+
 			"try --group-by server, or fewer tools by --include and --exclude", size, catalogBudget))
@@ -317,7 +325,8 @@ func (y *syncing) printPlan(r *store.Report, failed int) {
 	}
 	switch {
 	case !r.Stale && failed > 0:
-		fmt.Fprintf(y.stdout, "Skills of the servers that answered are up to date; %s could not be asked\n", terminal.Plural(failed, "server"))
+		fmt.Fprintf(y.stdout, "Skills of the servers that answered are up to date; %s could not be asked\n",
+			terminal.Plural(failed, "server"))
 	case !r.Stale:
 		fmt.Fprintln(y.stdout, "Skills up to date")
 	}

@@ -58,16 +58,6 @@ func (l *syncLevel) set(s string) error {
 	return l.UnmarshalText([]byte(s))
 }
 
-// required checks the flags that have no default.
-func (f *syncFlags) required(v *invocation) error {
-	if f.Settings == "" {
-		e := v.usagef("--mcp-settings is missing: name the file that lists the MCP servers")
-		e.hint = "For example: " + v.name + " --mcp-settings mcp_settings.json"
-		return e
-	}
-	return nil
-}
-
 // configHash is the hash of all inputs of the skills except the answers of the
 // servers. As long as it is the same, so are the skills of servers that have
 // not changed.

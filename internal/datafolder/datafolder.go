@@ -25,9 +25,13 @@ import (
 // A Folder is a data folder. The caller closes it.
 type Folder struct {
 	Dir   string
-	Index *index.Index      // has the sources, the jobs and, without a store, the documents; nil if only the store is read
-	Store *opensearch.Store // has the documents; nil if Index has them
 	Model Model
+
+	// Index has the sources, the jobs and, without a store, the documents. It is nil if
+	// only the store is read.
+	Index *index.Index
+
+	Store *opensearch.Store // has the documents; nil if Index has them
 
 	// Explain adds to an error of the store how to set the option that it is due to.
 	Explain func(error) error
@@ -50,7 +54,8 @@ func HasIndex(dir string) (bool, error) {
 
 // OpenIndex opens the index, and creates it if there is none.
 func (f *Folder) OpenIndex(ctx context.Context) (err error) {
-	f.Index, err = index.Open(ctx, index.Options{Dir: f.Dir, Log: f.Log, Embedder: f.Model.Queries, EmbedTime: f.Model.Wait})
+	f.Index, err = index.Open(ctx, index.Options{Dir: f.Dir, Log: f.Log, Embedder: f.Model.Queries,
+		EmbedTime: f.Model.Wait})
 	return err
 }
 
@@ -101,7 +106,8 @@ func (f *Folder) Work(ctx context.Context, base *kb.Local, lines *terminal.Lines
 	ctx, f.stop = context.WithCancel(ctx)
 	f.work.Go(func() { base.Run(ctx) })
 	if f.Model.Documents != nil {
-		o := indexing.EmbedOptions{Index: f.Index, Embedder: f.Model.Documents, Labels: base.Labels, Lines: lines, Log: f.Log}
+		o := indexing.EmbedOptions{Index: f.Index, Embedder: f.Model.Documents, Labels: base.Labels, Lines: lines,
+			Log: f.Log}
 		if f.Store != nil {
 			o.Store = f.Store
 		}

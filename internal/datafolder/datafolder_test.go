@@ -26,13 +26,16 @@ func newFolder(t *testing.T) *Folder {
 			t.Error(err)
 		}
 	})
-	if err := f.Index.AddSource(t.Context(), document.Source{Label: "docs", Path: "/a/docs", Description: "About pears"}); err != nil {
+	if err := f.Index.AddSource(t.Context(), document.Source{Label: "docs", Path: "/a/docs",
+		Description: "About pears"}); err != nil {
 		t.Fatal(err)
 	}
 	var changes []document.Change
 	for _, d := range []document.Document{
-		{ID: "1", Label: "docs", Path: "a.md", FromSource: true, Title: "a.md", Text: "pears", Chunks: []document.Chunk{{Length: 5}}},
-		{ID: "2", Label: "docs", Path: "b.md", FromSource: true, Title: "b.md", Text: "plums", Chunks: []document.Chunk{{Length: 5}}},
+		{ID: "1", Label: "docs", Path: "a.md", FromSource: true, Title: "a.md", Text: "pears",
+			Chunks: []document.Chunk{{Length: 5}}},
+		{ID: "2", Label: "docs", Path: "b.md", FromSource: true, Title: "b.md", Text: "plums",
+			Chunks: []document.Chunk{{Length: 5}}},
 	} {
 		changes = append(changes, document.Change{Put: &d})
 	}
@@ -49,7 +52,8 @@ func TestStatus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(status.Sources) != 1 || status.Sources[0].Label != "docs" || status.Sources[0].Documents != 2 || status.Store != nil {
+		if len(status.Sources) != 1 || status.Sources[0].Label != "docs" || status.Sources[0].Documents != 2 ||
+			status.Store != nil {
 			t.Errorf("Status of %q = %+v, want one source with two documents", labels, status)
 		}
 	}

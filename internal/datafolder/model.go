@@ -14,7 +14,7 @@ import (
 // only.
 type Model struct {
 	Queries, Documents embed.Embedder
-	Wait               time.Duration // how long a search waits for the vector of its query; 0 is the default of the index
+	Wait               time.Duration // for the vector of a query; 0 is the default of the index
 }
 
 const (

@@ -126,8 +126,10 @@ func (f *Folder) Status(ctx context.Context, labels []string, leftOut bool) (*St
 		if err != nil {
 			return nil, f.Explain(err)
 		}
-		status.Store = &StoreStatus{Health: health.Status, Documents: stats.Documents, Passages: stats.Chunks, TextBytes: stats.TextBytes,
-			DiskBytes: stats.DiskBytes, Meaning: f.Store.HasVectors()}
+		status.Store = &StoreStatus{
+			Health: health.Status, Documents: stats.Documents, Passages: stats.Chunks,
+			TextBytes: stats.TextBytes, DiskBytes: stats.DiskBytes, Meaning: f.Store.HasVectors(),
+		}
 		for label, l := range stats.ByLabel {
 			byLabel[label] = index.LabelStats(l)
 		}

@@ -159,7 +159,8 @@ func (b *Bridge) Check(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		log.Warn("Fess does not answer; requests will fail until it does", "fessBaseUrl", c.FessBaseURL, "error", c.Explain(err))
+		log.Warn("Fess does not answer; requests will fail until it does", "fessBaseUrl", c.FessBaseURL, "error",
+			c.Explain(err))
 	case health.Status == "red":
 		log.Warn("Fess answers that its search engine is down", "fessBaseUrl", c.FessBaseURL)
 	default:

@@ -47,7 +47,8 @@ func TestFessContent(t *testing.T) {
 			err = c.Explain(err)
 		}
 		switch {
-		case tt.says == "" && err != nil, tt.says != "" && (!errors.Is(err, errkind.Denied) || !strings.Contains(err.Error(), tt.says)):
+		case tt.says == "" && err != nil, tt.says != "" &&
+			(!errors.Is(err, errkind.Denied) || !strings.Contains(err.Error(), tt.says)):
 			t.Errorf("contentFetch {%s}: Check(%s) = %v, want %q", tt.key, tt.url, err, tt.says)
 		}
 	}

@@ -44,10 +44,12 @@ func (s *Server) Routes(mcp *mcpserver.Server) []httpguard.Route {
 	routes := []httpguard.Route{
 		all, one,
 		fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.o.Log}),
-		kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.Folder.Dir), MaxUpload: s.o.MaxUpload, Log: s.o.Log}),
+		kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.Folder.Dir),
+			MaxUpload: s.o.MaxUpload, Log: s.o.Log}),
 		{Path: "/", Tree: true}, // requires the token for every path
 	}
-	routes = append(routes, console.Routes(console.Options{Status: s.status, Refuse: mcpserver.Refuse, Log: s.o.Log})...)
+	routes = append(routes, console.Routes(console.Options{Status: s.status, Refuse: mcpserver.Refuse,
+		Log: s.o.Log})...)
 	if s.o.Tools != nil && s.o.Tools.UploadPath != "" {
 		routes = append(routes, s.o.Tools.Uploads.Route(s.o.Tools.UploadPath))
 	}
@@ -69,7 +71,8 @@ func (l *labelHandlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sources, err := l.current(r.Context())
 	if err != nil {
 		l.o.Log.Error("reading the sources", "error", err)
-		mcpserver.Refuse(w, r, httpguard.Refusal{Status: http.StatusInternalServerError, Message: "the index cannot be read, see the log of knowhow"})
+		mcpserver.Refuse(w, r, httpguard.Refusal{Status: http.StatusInternalServerError,
+			Message: "the index cannot be read, see the log of knowhow"})
 		return
 	}
 	i := slices.IndexFunc(sources, func(s document.Source) bool { return s.Label == label })
@@ -152,7 +155,8 @@ func (s *Server) endpoints(sources []document.Source) []console.Endpoint {
 	}
 	if asked || len(s.o.Groups) == 0 {
 		for _, src := range sources {
-			endpoints = append(endpoints, console.Endpoint{Path: MCPPath + "/" + src.Label, Domain: source.Domain(src.Label), Label: src.Label})
+			endpoints = append(endpoints, console.Endpoint{Path: MCPPath + "/" + src.Label,
+				Domain: source.Domain(src.Label), Label: src.Label})
 		}
 	}
 	return endpoints

@@ -124,7 +124,9 @@ func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin 
 func (s *Server) current(ctx context.Context) ([]document.Source, error) {
 	all, err := s.o.Folder.Index.Sources(ctx)
 	return slices.DeleteFunc(all, func(a document.Source) bool {
-		return !slices.ContainsFunc(s.o.Sources, func(src document.Source) bool { return src.Label == a.Label && src.Path == a.Path })
+		return !slices.ContainsFunc(s.o.Sources, func(src document.Source) bool {
+			return src.Label == a.Label && src.Path == a.Path
+		})
 	}), err
 }
 
@@ -167,8 +169,8 @@ func sourceDomain(src document.Source) searchmcp.Domain {
 	return d
 }
 
-// PageSize is the default number of hits on a page.
-const PageSize = 8
+// pageSize is the default number of hits on a page.
+const pageSize = 8
 
 // MCP returns the MCP server over all sources.
 func (s *Server) MCP() *mcpserver.Server { return s.mcp(s.domain(), s.backend, s.o.Tools) }
@@ -182,7 +184,7 @@ func (s *Server) mcp(d searchmcp.Domain, backend *scope.Scope, tools *kbmcp.Opti
 		Wording:    searchmcp.OfFolders,
 		Groups:     s.o.Groups,
 		NameSource: d.Label == "",
-		PageSize:   PageSize,
+		PageSize:   pageSize,
 		Log:        s.o.Log,
 	}
 	if len(o.Groups) == 0 {

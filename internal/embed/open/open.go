@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"knowhow/internal/embed"
@@ -88,4 +89,39 @@ func checked[E embed.Embedder](e E, err error) (embed.Embedder, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// Candidates returns a function that returns the embedders that may have made the
+// vectors of a model: one that is set, the built-in one, and, if none of them is of the
+// model, the one that it names in the cache of Hugging Face. The function is safe for
+// concurrent use.
+func Candidates(set embed.Embedder, getenv func(string) string) func(model string) []embed.Embedder {
+	list := []embed.Embedder{set}
+	if builtin := minilm.New(bert.Options{}); builtin.ID() != set.ID() {
+		list = append(list, builtin)
+	}
+	var mu sync.Mutex
+	cached := map[string]embed.Embedder{} // nil if it cannot be opened
+	return func(model string) []embed.Embedder {
+		for _, e := range list {
+			if embed.ModelName(e.ID()) == embed.ModelName(model) {
+				return list
+			}
+		}
+		dir := bert.Find(model, getenv)
+		if dir == "" {
+			return list
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		e, ok := cached[model]
+		if !ok {
+			e, _ = Embedder(dir, Options{}) // without it, the vectors are not used, and the caller says so
+			cached[model] = e
+		}
+		if e == nil {
+			return list
+		}
+		return append([]embed.Embedder{e}, list...)
+	}
 }
