@@ -282,12 +282,13 @@ func (w *Indexer) step(ctx context.Context) error {
 	}
 	w.others = 0
 	var news []string
+	var begun []*task
 	for lease, t := range wanted {
 		if w.tasks[lease] != nil {
 			continue
 		}
 		if slices.Contains(held, lease) {
-			w.start(ctx, t)
+			begun = append(begun, t)
 			continue
 		}
 		w.others++
@@ -295,6 +296,13 @@ func (w *Indexer) step(ctx context.Context) error {
 			w.reported[label] = true
 			news = append(news, label)
 		}
+	}
+	// All begin before one can end: otherwise nothing is being indexed in between.
+	for _, t := range begun {
+		w.view.begin(ctx, t.src.Label)
+	}
+	for _, t := range begun {
+		w.start(ctx, t)
 	}
 	if len(news) > 0 {
 		slices.Sort(news)
@@ -437,7 +445,6 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 		o.Journal = j
 	}
 	in := ingest.New(o)
-	w.view.begin(ctx, src.Label)
 	if w.Once {
 		res, err := in.Sync(ctx, src)
 		leftOut.store(ctx, res, err)

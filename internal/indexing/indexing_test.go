@@ -489,3 +489,24 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("Processes() = %v, %v after Close, want none", got, err)
 	}
 }
+
+// All sources count as being indexed from the first step on, so that the index is
+// never without work between the end of one and the beginning of the next.
+func TestSourcesBeginTogether(t *testing.T) {
+	dir, _ := folders(t, "a", "b")
+	x := openIndex(t, dir)
+	defer x.Close()
+	w := New(Options{Index: x, Dir: dir, Lines: terminal.NewLines(&lockedBuffer{}, nil), Log: discard})
+	defer close(w.quit)
+	defer w.stop(t.Context())
+	w.maintaining.Lock() // no task gets as far as its files
+	defer w.maintaining.Unlock()
+	if err := w.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range []string{"a", "b"} {
+		if _, _, busy := x.Indexing(t.Context(), []string{label}); !busy {
+			t.Errorf("source %s is not being indexed, want that all sources are", label)
+		}
+	}
+}
