@@ -36,7 +36,7 @@ var deps = map[string]string{
 	"chunk":          "document", "analysis": "", "query": "", "segment": "relevance",
 	"ignore": "", "relevance": "",
 	"passage":     "analysis document search",
-	"extract/pdf": "extract/pdf/cid extract/pdf/cos", "extract/pdf/cid": "", "extract/pdf/cid/make": "", "extract/pdf/cos": "",
+	"extract/pdf": "document extract/plain extract/pdf/cid extract/pdf/cos", "extract/pdf/cid": "", "extract/pdf/cid/make": "", "extract/pdf/cos": "",
 
 	// Vectors, without access to disk or network.
 	"vector": "", "vector/faiss": "", "fusion": "",

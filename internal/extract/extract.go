@@ -5,9 +5,10 @@
 // EPUB, CSV, mail, the common markup languages, data and source code, and plain
 // text of every kind in any common charset; see docs/formats.md. A file may be
 // compressed with gzip. [Parts] reads files that contain several documents. The
-// package is pure: it opens no file and no
-// socket. It is used by the ingest pipeline, the content fetch of the search
-// bridge, and for uploads.
+// package is pure: it opens no file and no socket.
+//
+// The formats are declared in one table. The packages below extract read them, one
+// for each family.
 package extract
 
 import (

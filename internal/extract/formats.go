@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"knowhow/internal/extract/code"
 	"knowhow/internal/extract/data"
@@ -281,10 +282,10 @@ func script(interpreters string) func(head []byte, ext string) bool {
 	}
 }
 
-// markupStart returns the beginning of a text with tags in lower case, without
-// comments.
+// markupStart returns the beginning of a text in lower case, without comments. It
+// returns "" if there are words before the first tag.
 func markupStart(head []byte) string {
-	if !hasTag(head) {
+	if i := bytes.IndexByte(head, '<'); i < 0 || bytes.ContainsFunc(head[:i], unicode.IsLetter) {
 		return ""
 	}
 	s := strings.ToLower(string(bytes.ReplaceAll(head, []byte{0}, nil)))

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"knowhow/internal/document"
 	"knowhow/internal/extract/plain"
@@ -136,7 +137,6 @@ func isParagraphLine(line string) bool {
 
 var (
 	markdownAttributes = regexp.MustCompile(`[ \t]*\{[#.:][^{}]*\}[ \t]*$`)
-	markdownLink       = regexp.MustCompile(`!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])`)
 	markdownTag        = regexp.MustCompile(`</?[A-Za-z][^<>]*>`)
 )
 
@@ -145,7 +145,7 @@ var (
 func plainInline(s string) string {
 	s = s[:min(len(s), 4096)] // longer text is cut later anyway
 	s = replace(markdownAttributes, s, "", "}")
-	s = replace(markdownLink, s, "$1", "](", "][")
+	s = withoutLinks(s)
 	s = replace(markdownTag, s, "", "<")
 	var b strings.Builder
 	inCode := false
@@ -165,6 +165,48 @@ func plainInline(s string) string {
 		}
 	}
 	return plain.OneLine(strings.ToValidUTF8(b.String(), ""))
+}
+
+// withoutLinks replaces links and pictures by their text.
+func withoutLinks(s string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, '[')
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		text := enclosed(s[i:], "[]", 300)
+		target := 0
+		if rest := s[i+text:]; text > 0 && rest != "" {
+			switch rest[0] {
+			case '(':
+				target = enclosed(rest, "()", 500)
+			case '[':
+				target = enclosed(rest, "[]", 100)
+			}
+		}
+		if target == 0 {
+			b.WriteString(s[:i+1])
+			s = s[i+1:]
+			continue
+		}
+		b.WriteString(strings.TrimSuffix(s[:i], "!"))
+		b.WriteString(s[i+1 : i+text-1])
+		s = s[i+text+target:]
+	}
+}
+
+// enclosed returns the length of the brackets at the start of s with their
+// content, which has at most max characters and neither of the brackets. It
+// returns 0 if there are none. The search ends at the next bracket, so its time
+// does not depend on the number of brackets.
+func enclosed(s, brackets string, max int) int {
+	i := strings.IndexAny(s[1:], brackets)
+	if i < 0 || s[1+i] != brackets[1] || utf8.RuneCountInString(s[1:1+i]) > max {
+		return 0
+	}
+	return i + 2
 }
 
 // loneMark reports whether the mark at i stands between blanks, as in "a * b".

@@ -3,6 +3,8 @@ package office
 import (
 	"strconv"
 	"strings"
+
+	"knowhow/internal/extract/plain"
 )
 
 // A numbering counts the items of the numbered lists and headings of a word
@@ -103,27 +105,14 @@ func (n *numbering) mark(num, level string) string {
 func ordinal(n int, format string) string {
 	switch {
 	case n < 1 || n > 3999:
-	case format == "lowerLetter" || format == "upperLetter":
-		s := strings.Repeat(string(rune('a'+(n-1)%26)), min((n-1)/26+1, 10))
-		if format == "upperLetter" {
-			return strings.ToUpper(s)
-		}
-		return s
+	case format == "lowerLetter" && n <= 260:
+		return strings.ToLower(plain.Letters(n))
+	case format == "upperLetter" && n <= 260:
+		return plain.Letters(n)
 	case format == "lowerRoman":
-		return strings.ToLower(roman(n))
+		return strings.ToLower(plain.Roman(n))
 	case format == "upperRoman":
-		return roman(n)
+		return plain.Roman(n)
 	}
 	return strconv.Itoa(n)
-}
-
-// roman returns a Roman numeral.
-func roman(n int) string {
-	values := []int{1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1}
-	var b strings.Builder
-	for i, sign := range strings.Fields("M CM D CD C XC L XL X IX V IV I") {
-		b.WriteString(strings.Repeat(sign, n/values[i]))
-		n %= values[i]
-	}
-	return b.String()
 }

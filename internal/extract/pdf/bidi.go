@@ -33,7 +33,8 @@ func sortRTL(glyphs []glyph) {
 	}
 	for i := 0; i < len(glyphs); {
 		j := i + 1
-		for j < len(glyphs) && glyphs[j].turn == glyphs[i].turn && math.Abs(glyphs[j].y-glyphs[i].y) < 0.3*glyphs[i].size {
+		for j < len(glyphs) && glyphs[j].turn == glyphs[i].turn &&
+			math.Abs(glyphs[j].y-glyphs[i].y) < 0.3*glyphs[i].size {
 			j++
 		}
 		if run := glyphs[i:j]; len(run) <= maxSorted && hasRTL(run) {
@@ -59,7 +60,9 @@ func visual(s string) string {
 const maxLigature = 16
 
 // mirrored are the characters whose shape depends on the direction.
-var mirrored = map[rune]rune{'(': ')', ')': '(', '[': ']', ']': '[', '{': '}', '}': '{', '<': '>', '>': '<', '«': '»', '»': '«'}
+var mirrored = map[rune]rune{
+	'(': ')', ')': '(', '[': ']', ']': '[', '{': '}', '}': '{', '<': '>', '>': '<', '«': '»', '»': '«',
+}
 
 // logical converts a line from visual order to reading order, a small inverse
 // of the Unicode bidirectional algorithm.

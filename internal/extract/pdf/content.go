@@ -266,11 +266,16 @@ func (in *interpreter) beginMark(n cos.Name) {
 	if len(in.operands) > 0 {
 		if t := in.operands[len(in.operands)-1]; t.Kind == cos.TokOpenDict {
 			m.actual, m.text = t.Whole, in.actualText(string(t.Text))
-		} else if s, ok := in.f.Resolve(in.f.Dict(in.f.Dict(in.resources["Properties"])[n])["ActualText"]).(string); ok && !in.f.Encrypted() {
+		} else if s, ok := in.property(n, "ActualText").(string); ok && !in.f.Encrypted() {
 			m.actual, m.text = true, in.actualText(s)
 		}
 	}
 	in.begin(m)
+}
+
+// property returns an entry of a property list of the resources.
+func (in *interpreter) property(list, key cos.Name) cos.Object {
+	return in.f.Resolve(in.f.Dict(in.f.Dict(in.resources["Properties"])[list])[key])
 }
 
 // actualText decodes an actual text. Its memory is released with the page.

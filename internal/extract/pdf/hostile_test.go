@@ -55,7 +55,7 @@ const (
 
 // document makes a document of a page with the given content stream and
 // resources. The objects are those from 5 on.
-func document(content, resources string, objects ...string) []byte {
+func documentOf(content, resources string, objects ...string) []byte {
 	m := newMaker(helvetica, "")
 	m.objects[2] = "<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<<" + resources + ">>>>"
 	m.objects[3] = content
@@ -69,12 +69,12 @@ const f1 = "/Font<</F1 " + helvetica + ">>"
 
 // page is a document whose page shows Hello, world after some content.
 func pageOf(content, resources string, objects ...string) []byte {
-	return document(streamObject("/Filter/FlateDecode", deflate(content+" "+hello)), f1+resources, objects...)
+	return documentOf(streamObject("/Filter/FlateDecode", deflate(content+" "+hello)), f1+resources, objects...)
 }
 
 // stream is a document whose page has a content stream with filters.
 func stream(entries, data string, objects ...string) []byte {
-	return document(streamObject(entries, data), f1, objects...)
+	return documentOf(streamObject(entries, data), f1, objects...)
 }
 
 // fontsOf makes a document with a page that uses n fonts, each of which is made
@@ -86,7 +86,7 @@ func fontsOf(n int, font func(i int) string, objects ...string) []byte {
 		fmt.Fprintf(&fonts, "/G%d %s", i, font(i))
 		fmt.Fprintf(&content, "/G%d 10 Tf (Hello) Tj ", i)
 	}
-	return document(streamObject("/Filter/FlateDecode", deflate(content.String()+"ET "+hello)), "/Font<</F1 "+helvetica+fonts.String()+">>", objects...)
+	return documentOf(streamObject("/Filter/FlateDecode", deflate(content.String()+"ET "+hello)), "/Font<</F1 "+helvetica+fonts.String()+">>", objects...)
 }
 
 // TestHostile reads small files that ask for much work or memory. Without the

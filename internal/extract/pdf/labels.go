@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/extract/pdf/cos"
+	"knowhow/internal/extract/plain"
 )
 
 // maxLabel is the maximum number of bytes of the prefix of a page label.
@@ -82,26 +83,17 @@ func (ls pageLabels) of(page int) string {
 // numeral returns a number from 1 in a style of page labels. Large numbers are
 // decimal in every style.
 func numeral(style cos.Name, n int) string {
-	const letters = 26
 	switch {
 	case style == "":
 		return ""
 	case style == "R" && n < 4000:
-		return roman(n)
+		return plain.Roman(n)
 	case style == "r" && n < 4000:
-		return strings.ToLower(roman(n))
-	case style == "A" && n <= 8*letters:
-		return strings.Repeat(string(rune('A'+(n-1)%letters)), (n-1)/letters+1)
-	case style == "a" && n <= 8*letters:
-		return strings.Repeat(string(rune('a'+(n-1)%letters)), (n-1)/letters+1)
+		return strings.ToLower(plain.Roman(n))
+	case style == "A" && n <= 8*26:
+		return plain.Letters(n)
+	case style == "a" && n <= 8*26:
+		return strings.ToLower(plain.Letters(n))
 	}
 	return strconv.Itoa(n)
-}
-
-// roman returns n, from 1 to 3999, as a Roman numeral.
-func roman(n int) string {
-	digits := func(n int, one, five, ten string) string {
-		return [...]string{"", one, one + one, one + one + one, one + five, five, five + one, five + one + one, five + one + one + one, one + ten}[n]
-	}
-	return strings.Repeat("M", n/1000) + digits(n/100%10, "C", "D", "M") + digits(n/10%10, "X", "L", "C") + digits(n%10, "I", "V", "X")
 }

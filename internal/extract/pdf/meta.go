@@ -94,22 +94,26 @@ func title(f *cos.File) string {
 // "untitled".
 func cleanTitle(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 2000)], "")
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	isBlank := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	s = strings.Join(strings.FieldsFunc(s, isBlank), " ")
 	for _, p := range []string{"Microsoft Word - ", "Microsoft PowerPoint - ", "Microsoft Excel - "} {
 		s = strings.TrimPrefix(s, p)
 	}
 	switch strings.ToLower(s) {
-	case "(anonymous)", "(unspecified)", "untitled", "(untitled)", "powerpoint presentation", "document1", "title", "print":
+	case "(anonymous)", "(unspecified)", "untitled", "(untitled)", "powerpoint presentation", "document1", "title",
+		"print":
 		return ""
 	}
 	if strings.HasPrefix(strings.ToLower(s), "untitled ") || strings.IndexFunc(s, unicode.IsLetter) < 0 {
 		return ""
 	}
-	if ext := path.Ext(s); len(ext) >= 3 && len(ext) <= 6 && !strings.Contains(s, " ") && strings.IndexFunc(ext[1:], notAlnum) < 0 {
+	ext := path.Ext(s)
+	if len(ext) >= 3 && len(ext) <= 6 && !strings.Contains(s, " ") && strings.IndexFunc(ext[1:], notAlnum) < 0 {
 		return ""
 	}
-	switch strings.ToLower(path.Ext(s)) {
-	case ".doc", ".docx", ".ppt", ".pptx", ".xls", ".xlsx", ".pdf", ".odt", ".tex", ".dvi", ".indd", ".qxd", ".rtf", ".ps", ".fm", ".p65":
+	switch strings.ToLower(ext) {
+	case ".doc", ".docx", ".ppt", ".pptx", ".xls", ".xlsx", ".pdf", ".odt", ".tex", ".dvi", ".indd", ".qxd", ".rtf", ".ps",
+		".fm", ".p65":
 		return ""
 	}
 	return s

@@ -6,12 +6,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"knowhow/internal/document"
 	"knowhow/internal/extract/pdf/cos"
+	"knowhow/internal/extract/plain"
 )
 
 // Limits on the bookmarks of a document.
 const (
-	maxBookmarks     = maxHeadings
+	maxBookmarks     = plain.MaxHeadings
 	maxDestinations  = 1 << 16 // named places
 	maxBookmarkTitle = 1000    // bytes
 	bookmarkSize     = 2 * 64  // bytes, in addition to the title
@@ -179,21 +181,22 @@ func (t *Text) addBookmarks(list []bookmark, pages []int, b *cos.Budget) {
 		}
 		if ok {
 			after = to
-			found = append(found, titled{Heading{Offset: from, Level: m.level, Text: m.title}, to})
+			found = append(found, titled{document.Heading{Offset: from, Level: m.level, Text: m.title}, to})
 		}
 	}
 	slices.SortStableFunc(found, func(a, b titled) int { return a.Offset - b.Offset })
 	found = slices.CompactFunc(found, func(a, b titled) bool { return a.Offset == b.Offset })
-	var all []Heading
+	var all []document.Heading
 	next := 0
 	for _, h := range t.Headings {
 		for next < len(found) && found[next].Offset < h.Offset {
 			all = append(all, found[next].Heading)
 			next++
 		}
-		end := h.Offset + h.paragraph(t.Body)
+		end := h.Offset + paragraphLen(h, t.Body)
 		switch {
-		case next < len(found) && (found[next].Offset < end || found[next].Offset == end+len("\n\n") && found[next].Level == 1):
+		case next < len(found) &&
+			(found[next].Offset < end || found[next].Offset == end+len("\n\n") && found[next].Level == 1):
 			found[next].Offset = h.Offset // "Chapter 1" may come before the title
 		case next > 0 && h.Offset < found[next-1].end:
 		case next > 0:
@@ -206,12 +209,12 @@ func (t *Text) addBookmarks(list []bookmark, pages []int, b *cos.Budget) {
 	for _, h := range found[next:] {
 		all = append(all, h.Heading)
 	}
-	t.Headings = all[:min(len(all), maxHeadings)]
+	t.Headings = all[:min(len(all), plain.MaxHeadings)]
 }
 
 // A titled is a heading with the end of its title in the text.
 type titled struct {
-	Heading
+	document.Heading
 	end int
 }
 
@@ -219,20 +222,20 @@ type titled struct {
 // ends with a title: "Chapter 1 Introduction".
 func (t *Text) findHeading(start, end int, title string) (from, to int, ok bool) {
 	key := strings.TrimLeft(fold(title), "0123456789")
-	i, _ := slices.BinarySearchFunc(t.Headings, start, func(h Heading, at int) int { return h.Offset - at })
+	i, _ := slices.BinarySearchFunc(t.Headings, start, func(h document.Heading, at int) int { return h.Offset - at })
 	for _, h := range t.Headings[i:] {
 		if h.Offset >= end {
 			break
 		}
 		if key != "" && strings.HasSuffix(fold(h.Text), key) {
-			return h.Offset, h.Offset + h.paragraph(t.Body), true
+			return h.Offset, h.Offset + paragraphLen(h, t.Body), true
 		}
 	}
 	return 0, 0, false
 }
 
-// paragraph returns the length of the paragraph of a heading.
-func (h Heading) paragraph(body string) int {
+// paragraphLen returns the length of the paragraph of a heading.
+func paragraphLen(h document.Heading, body string) int {
 	paragraph, _, _ := strings.Cut(body[h.Offset:], "\n\n")
 	return len(paragraph)
 }

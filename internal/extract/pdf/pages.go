@@ -152,7 +152,7 @@ func (in *interpreter) annotation(d cos.Dict) {
 		return
 	}
 	in.textState = textState{ctm: identity, scale: 1}
-	in.ctm[4] = min(in.f.Number(rect[0], 0), in.f.Number(rect[2], 0)) - min(in.f.Number(box[0], 0), in.f.Number(box[2], 0))
-	in.ctm[5] = min(in.f.Number(rect[1], 0), in.f.Number(rect[3], 0)) - min(in.f.Number(box[1], 0), in.f.Number(box[3], 0))
+	least := func(a []cos.Object, i int) float64 { return min(in.f.Number(a[i], 0), in.f.Number(a[i+2], 0)) }
+	in.ctm[4], in.ctm[5] = least(rect, 0)-least(box, 0), least(rect, 1)-least(box, 1)
 	in.runForm(s, nil)
 }

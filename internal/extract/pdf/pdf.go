@@ -18,8 +18,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/errkind"
+	"knowhow/internal/document"
 	"knowhow/internal/extract/pdf/cos"
+	"knowhow/internal/extract/plain"
 )
 
 // Limits on a document. Errors of exceeded limits are of kind
@@ -27,8 +28,6 @@ import (
 const (
 	// maxPages is the maximum number of pages of a document.
 	maxPages = 20000
-
-	maxHeadings = 20000
 
 	// Limits on the steps for a document. A page of text takes about 80,000
 	// steps, and sixty million steps take a second. The limit is higher for a
@@ -54,12 +53,12 @@ func budgetFor(size, memory int, check func() error) *cos.Budget {
 
 // A Text is the text of a document. All strings are valid UTF-8.
 type Text struct {
-	Title    string // from the metadata, otherwise the largest line on the first page with text; one line, "" if there is none
-	Lang     string // BCP 47 tag that the document declares; "" if there is none
-	Body     string // paragraphs separated by an empty line; a page begins a new one unless a sentence continues
-	Headings []Heading
-	Pages    []Page // pages with text, in order
-	Damaged  bool   // the end of the file is missing; Body is the text of the rest
+	Title    string             // from the metadata, or the largest line on the first page with text; "" if there is none
+	Lang     string             // BCP 47 tag that the document declares; "" if there is none
+	Body     string             // paragraphs separated by an empty line; a page begins a new one unless a sentence continues
+	Headings []document.Heading // the titles of bookmarks, and paragraphs in a larger font than the body
+	Pages    []document.Page    // pages with text, in order, which may begin inside a sentence or a divided word
+	Damaged  bool               // the end of the file is missing; Body is the text of the rest
 
 	// Illegible is the number of pages whose text is missing, or is missing in
 	// part, because their fonts do not define which characters they show.
@@ -73,20 +72,6 @@ var ErrLocked = cos.ErrLocked
 // ErrMemory means that a document takes more memory than is allowed. It is of kind
 // [errkind.TooLarge].
 var ErrMemory = cos.ErrMemory
-
-// A Page is the beginning of a page.
-type Page struct {
-	Offset int    // offset in Body of its first byte, which may be inside a sentence or a divided word
-	Label  string // that the document gives the page, "iv" or "A-3", otherwise its number from 1
-}
-
-// A Heading is the title of a bookmark, or a paragraph in a larger font than the
-// body.
-type Heading struct {
-	Offset int // offset of its first byte in Body
-	Level  int // 1 (largest) to 6
-	Text   string
-}
 
 // Read returns the text of a document. Errors are of kind [errkind.Unsupported]
 // if there is no readable text, [errkind.Corrupt] if the file is damaged beyond
@@ -109,15 +94,16 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	pages, index := pagesOf(f)
 	f.Pin()
 	if len(pages) > maxPages {
-		return nil, tooLarge(fmt.Sprintf("more than %d pages", maxPages))
+		return nil, plain.TooLarge("PDF document", fmt.Sprintf("more than %d pages", maxPages))
 	}
-	p := pageReader{in: interpreter{f: f, fonts: newFonts(f), mem: b.Share(), kept: b.Memory() / keptShare}, b: b, lines: b.Share()}
+	in := interpreter{f: f, fonts: newFonts(f), mem: b.Share(), kept: b.Memory() / keptShare}
+	p := pageReader{in: in, b: b, lines: b.Share()}
 	ps, err := p.paragraphs(pages)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(pages) == 0 && b.Err() == nil:
-		return nil, fmt.Errorf("damaged PDF document: it contains no pages: save or download it again: %w", errkind.Corrupt)
+		return nil, plain.Damaged("PDF document: it contains no pages")
 	}
 	t := &Text{Title: title(f), Lang: langOf(f), Damaged: f.Damaged() && !hasEnd(data), Illegible: p.illegible}
 	labels := labelsOf(f, len(pages))
@@ -140,19 +126,16 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	case p.letters:
 		return t, nil
 	case f.Damaged() && p.unknown == 0:
-		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: save or download it again: %w", errkind.Corrupt)
+		return nil, plain.Damaged("PDF document: no text was found in what is left of it")
 	}
-	return nil, fmt.Errorf("PDF document without text that can be extracted (it was scanned, or its fonts lack a character map): store a copy with recognized text (OCR): %w", errkind.Unsupported)
+	return nil, plain.Unsupported("PDF document without text that can be extracted (it was scanned, or its fonts lack a " +
+		"character map): store a copy with recognized text (OCR)")
 }
 
 // hasEnd reports whether the mark at the end of a file is where readers look for
 // it (ISO 32000-1, Annex H, implementation note 18).
 func hasEnd(data []byte) bool {
 	return bytes.Contains(data[max(len(data)-1024, 0):], []byte("%%EOF"))
-}
-
-func tooLarge(what string) error {
-	return fmt.Errorf("PDF document with %s: split it: %w", what, errkind.TooLarge)
 }
 
 // A pageReader reads the pages of a document.
@@ -171,7 +154,7 @@ func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 		p.in.interpret(page)
 		p.unknown += p.in.unknown
 		if len(p.in.glyphs) >= maxGlyphs {
-			return nil, tooLarge(fmt.Sprintf("a page of more than %d characters", maxGlyphs))
+			return nil, plain.TooLarge("PDF document", fmt.Sprintf("a page of more than %d characters", maxGlyphs))
 		}
 		lines := p.legible(linesOf(p.in.glyphs, p.b, &p.lines))
 		joinColumns(lines, p.b)
@@ -240,11 +223,12 @@ func (t *Text) render(r *renderer, ps []paragraph, labels pageLabels) {
 	for i := range ps {
 		at := r.write(ps[i])
 		if i == 0 || ps[i].page != ps[i-1].page {
-			t.Pages = append(t.Pages, Page{Offset: at, Label: labels.of(ps[i].page)})
+			t.Pages = append(t.Pages, document.Page{Offset: at, Label: labels.of(ps[i].page)})
 		}
-		if level := levels[sizeKey(ps[i].size())]; level > 0 && !ps[i].continued && isHeading(&ps[i]) && len(t.Headings) < maxHeadings {
+		level := levels[sizeKey(ps[i].size())]
+		if level > 0 && !ps[i].continued && isHeading(&ps[i]) && len(t.Headings) < plain.MaxHeadings {
 			text := strings.Join(strings.Fields(string(r.b[at:])), " ")
-			t.Headings = append(t.Headings, Heading{Offset: at, Level: level, Text: text})
+			t.Headings = append(t.Headings, document.Heading{Offset: at, Level: level, Text: text})
 		}
 	}
 }

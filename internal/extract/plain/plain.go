@@ -151,6 +151,20 @@ func OpenQuote(line string) string {
 	return ""
 }
 
+// Roman returns a number from 1 to 3999 as a Roman numeral.
+func Roman(n int) string {
+	values := []int{1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1}
+	var b strings.Builder
+	for i, sign := range strings.Fields("M CM D CD C XC L XL X IX V IV I") {
+		b.WriteString(strings.Repeat(sign, n/values[i]))
+		n %= values[i]
+	}
+	return b.String()
+}
+
+// Letters returns a number from 1 as letters: A to Z, then AA to ZZ, and so on.
+func Letters(n int) string { return strings.Repeat(string(rune('A'+(n-1)%26)), (n-1)/26+1) }
+
 // MediaType returns the lower-case type without parameters, or "" if s contains
 // none.
 func MediaType(s string) string {
