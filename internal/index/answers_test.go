@@ -21,7 +21,8 @@ func TestDigests(t *testing.T) {
 	x := open(t, t.TempDir())
 	filler := strings.Repeat("nothing of interest stands here. ", 40) + "\n\n"
 	put(t, x,
-		doc("a", "deep", "The <b>title</b> & more", filler+filler+"Use a <script> & a zeppelin's \x02 engine.\n\n"+filler),
+		doc("a", "deep", "The <b>title</b> & more",
+			filler+filler+"Use a <script> & a zeppelin's \x02 engine.\n\n"+filler),
 		doc("a", "ja", "検索の題", "前の文。\n\n全文検索エンジンの検索結果です。"))
 	tests := []struct{ text, in, digest string }{
 		{"zeppelin", "deep", "Use a <script> & a [zeppelin's] engine."},
@@ -39,7 +40,8 @@ func TestDigests(t *testing.T) {
 				t.Errorf("Search(%q) = %+v, want %s", test.text, p.Hits, test.in)
 				continue
 			}
-			if got := bracketed(p.Hits[0].Digest); !strings.Contains(got, test.digest) || strings.Contains(got, "\x02") {
+			if got := bracketed(p.Hits[0].Digest); !strings.Contains(got, test.digest) ||
+				strings.Contains(got, "\x02") {
 				t.Errorf("Search(%q, %v): digest %q, want %q in it", test.text, sort, got, test.digest)
 			}
 		}
@@ -63,7 +65,8 @@ func TestFacets(t *testing.T) {
 	x := open(t, t.TempDir())
 	web := doc("web", "a.html", "A", "common words")
 	web.Host, web.Lang = "example.com", ""
-	put(t, x, web, doc("a", "1", "One", "common words"), doc("a", "2", "Two", "common"), doc("b", "3", "Three", "other words here"))
+	put(t, x, web, doc("a", "1", "One", "common words"), doc("a", "2", "Two", "common"),
+		doc("b", "3", "Three", "other words here"))
 	tests := []struct {
 		text   string
 		facets search.Facets
@@ -75,10 +78,12 @@ func TestFacets(t *testing.T) {
 		{"", search.Facets{Fields: []string{"lang"}, Missing: "?"}, search.FacetCounts{Fields: []search.FieldCounts{
 			{Name: "lang", Counts: []search.Count{{Value: "en", Count: 3}, {Value: "?", Count: 1}}}}}},
 		{"common other words", search.Facets{Queries: []string{"other", "*:*", "nothing"}}, search.FacetCounts{
-			Queries: []search.Count{{Value: "other", Count: 1}, {Value: "*:*", Count: 4}, {Value: "nothing", Count: 0}}}},
+			Queries: []search.Count{{Value: "other", Count: 1}, {Value: "*:*", Count: 4},
+				{Value: "nothing", Count: 0}}}},
 	}
 	for _, test := range tests {
-		if got := page(t, x, search.Query{Text: query.MustParse(test.text), Facets: &test.facets}).Facets; !cmp.Equal(got, &test.want) {
+		if got := page(t, x, search.Query{Text: query.MustParse(test.text),
+			Facets: &test.facets}).Facets; !cmp.Equal(got, &test.want) {
 			t.Errorf("Search(%q) with %+v: (-want +got)\n%s", test.text, test.facets, cmp.Diff(&test.want, got))
 		}
 	}
@@ -113,7 +118,8 @@ func TestLangs(t *testing.T) {
 	de, none := doc("a", "de", "D", "wort"), doc("a", "none", "N", "wort")
 	de.Lang, none.Lang = "de", ""
 	put(t, x, de, none, doc("a", "en", "E", "wort"))
-	for want, langs := range map[string][]string{"de,en,none": nil, "de": {"de"}, "de,en": {"de", "en", "fr"}, "": {"fr"}} {
+	for want, langs := range map[string][]string{"de,en,none": nil, "de": {"de"}, "de,en": {"de", "en", "fr"},
+		"": {"fr"}} {
 		for _, text := range []string{"wort", ""} {
 			got := find(t, x, search.Query{Text: query.MustParse(text), Langs: langs})
 			slices.Sort(got)
@@ -155,7 +161,8 @@ func TestPopularWords(t *testing.T) {
 				continue
 			}
 			first := slices.Sorted(slices.Values(got[:len(test.first)]))
-			if !slices.Equal(first, test.first) || slices.ContainsFunc(test.never, func(w string) bool { return slices.Contains(got, w) }) {
+			if !slices.Equal(first, test.first) || slices.ContainsFunc(test.never,
+				func(w string) bool { return slices.Contains(got, w) }) {
 				t.Errorf("PopularWords(%v) = %v, want first %v and never %v", test.labels, got, test.first, test.never)
 			}
 		}
@@ -172,7 +179,8 @@ func TestLeases(t *testing.T) {
 		defer x.Close()
 		take := func(owner string, want bool) {
 			t.Helper()
-			if got, err := x.Lease(t.Context(), owner, 10*time.Second, "indexing"); err != nil || slices.Equal(got, []string{"indexing"}) != want {
+			if got, err := x.Lease(t.Context(), owner, 10*time.Second, "indexing"); err != nil ||
+				slices.Equal(got, []string{"indexing"}) != want {
 				t.Errorf("Lease(%s) = %v, %v, want %v", owner, got, err, want)
 			}
 		}
@@ -200,7 +208,8 @@ func TestLeases(t *testing.T) {
 			t.Errorf("Lease of three = %v (-want +got):\n%s", err, diff)
 		}
 		owners, err := x.Leases(t.Context())
-		if diff := cmp.Diff(map[string]string{"a": "two", "b": "two", "indexing": "one"}, owners); err != nil || diff != "" {
+		if diff := cmp.Diff(map[string]string{"a": "two", "b": "two", "indexing": "one"}, owners); err != nil ||
+			diff != "" {
 			t.Errorf("Leases = %v (-want +got):\n%s", err, diff)
 		}
 		time.Sleep(11 * time.Second)
@@ -284,16 +293,19 @@ func TestUnfinished(t *testing.T) {
 		for _, label := range []string{"a", "b"} {
 			must(x.AddSource(t.Context(), document.Source{Label: label, Path: "/" + label}))
 		}
-		check("before indexing", search.Unfinished{Label: "a", Stop: search.NotBegun}, search.Unfinished{Label: "b", Stop: search.NotBegun})
+		check("before indexing", search.Unfinished{Label: "a", Stop: search.NotBegun},
+			search.Unfinished{Label: "b", Stop: search.NotBegun})
 		must(x.SetLeftOut(t.Context(), "b", index.LeftOut{}))
-		must(x.SetProgress(t.Context(), index.Progress{Label: "a", Total: 1, Unchanged: -1}, index.Progress{Label: "", Done: 1, Total: 2}))
+		must(x.SetProgress(t.Context(), index.Progress{Label: "a", Total: 1, Unchanged: -1},
+			index.Progress{Label: "", Done: 1, Total: 2}))
 		check("during indexing")
 		time.Sleep(21 * time.Second)
 		check("after a process has died before it counted", search.Unfinished{Label: "a", Stop: search.Interrupted})
 		must(x.SetProgress(t.Context(), index.Progress{Label: "a", Done: 1, Total: 10, Unchanged: 3}))
 		time.Sleep(21 * time.Second)
 		check("after it has died", search.Unfinished{Label: "a", Done: 4, Total: 13, Stop: search.Interrupted})
-		must(x.SetProgress(t.Context(), index.Progress{Label: "a", Stopped: search.DiskFull, Message: "free some of it"}, index.Progress{Label: "b", Done: 1, Total: 2, Stopped: search.Failed}))
+		must(x.SetProgress(t.Context(), index.Progress{Label: "a", Stopped: search.DiskFull,
+			Message: "free some of it"}, index.Progress{Label: "b", Done: 1, Total: 2, Stopped: search.Failed}))
 		a := search.Unfinished{Label: "a", Stop: search.DiskFull, Message: "free some of it"}
 		check("after failures", a, search.Unfinished{Label: "b", Done: 1, Total: 2, Stop: search.Failed, Earlier: true})
 		if _, _, busy := x.Indexing(t.Context(), nil); busy {
@@ -332,7 +344,8 @@ func TestReadTextWindows(t *testing.T) {
 		want   string
 		offset int64
 	}{
-		{0, 3, "検", 0}, {0, 5, "検", 0}, {0, 2, "", 0}, {1, 5, "索", 3}, {2, 100, strings.TrimPrefix(long.Text, "検")[:99], 3},
+		{0, 3, "検", 0}, {0, 5, "検", 0}, {0, 2, "", 0}, {1, 5, "索", 3}, {2, 100,
+			strings.TrimPrefix(long.Text, "検")[:99], 3},
 		{-5, 3, "検", 0}, {7, 3, "and", 7}, {7, 0, "", 7}, {7, -1, "", 7}, {1 << 40, 3, "", 1 << 40},
 	}
 	for _, test := range tests {

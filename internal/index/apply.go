@@ -310,7 +310,8 @@ func (w *writer) putRow(ctx context.Context, d *document.Document) (int64, error
 	var id int64
 	err := w.tx.QueryRowContext(ctx, putRowQuery,
 		d.ID, d.Label, d.Path, d.FromSource, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang,
-		d.Host, d.Filename, modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(),
+		d.Host, d.Filename, modified, now, now, d.Size,
+		d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(),
 		d.Hash, len(d.Text)).Scan(&id)
 	return id, err
 }

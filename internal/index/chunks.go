@@ -18,7 +18,8 @@ func (e *evaluator) readChunk(ctx context.Context, c retrieval.Chunk) (h search.
 	}
 	h = search.ChunkHit{Record: *record, Chunk: c.Number, Score: c.Score}
 	var off, n int64
-	err = e.tx.QueryRowContext(ctx, chunkQuery, c.Document, rowOf(c.Document, c.Number)).Scan(&off, &n, &h.Heading, &h.Page)
+	err = e.tx.QueryRowContext(ctx, chunkQuery, c.Document, rowOf(c.Document, c.Number)).
+		Scan(&off, &n, &h.Heading, &h.Page)
 	if err != nil {
 		return h, "", err
 	}
@@ -29,5 +30,6 @@ func (e *evaluator) readChunk(ctx context.Context, c retrieval.Chunk) (h search.
 
 // chunkQuery reads a chunk of a document. Text before the first page belongs to
 // none.
-const chunkQuery = `SELECT c.off, c.len, c.heading, IFNULL((SELECT p.label FROM pages p WHERE p.doc=? AND p.off<=c.off ORDER BY p.off DESC LIMIT 1), '')
+const chunkQuery = `SELECT c.off, c.len, c.heading, IFNULL((SELECT p.label FROM pages p WHERE p.doc=? AND p.off<=c.off
+	ORDER BY p.off DESC LIMIT 1), '')
 	FROM chunks c WHERE c.id=?`

@@ -45,7 +45,9 @@ func TestChunksByMeaning(t *testing.T) {
 	check := func(q search.ChunkQuery, total int, want ...string) {
 		t.Helper()
 		got, p := chunks(t, x, q)
-		if diff := cmp.Diff(want, got, cmp.Transformer("list", func(l []string) []string { return append([]string{}, l...) })); diff != "" || p.Total != total {
+		if diff := cmp.Diff(want, got, cmp.Transformer("list", func(l []string) []string {
+			return append([]string{}, l...)
+		})); diff != "" || p.Total != total {
 			t.Errorf("SearchChunks(%+v) finds %d documents, want %d (-want +got)\n%s", q, p.Total, total, diff)
 		}
 	}
@@ -59,12 +61,16 @@ func TestChunksByMeaning(t *testing.T) {
 	check(search.ChunkQuery{Text: query.MustParse("car"), Tags: []string{"missing"}}, 0)
 	check(search.ChunkQuery{Text: query.MustParse("repairs car")}, 3, "garage/0", "harbour/1", "tools/0")
 	check(search.ChunkQuery{Text: query.MustParse("repairs car"), Ranking: search.ByWords}, 0) // no document has both
-	check(search.ChunkQuery{Text: query.MustParse("automobile")}, 1, "garage/0")               // only the document that has the word
-	check(search.ChunkQuery{Text: query.MustParse(`"car"`)}, 0)                                // an operator: as written
+	// only the document that has the word
+	check(search.ChunkQuery{Text: query.MustParse("automobile")}, 1, "garage/0")
+	// an operator: as written
+	check(search.ChunkQuery{Text: query.MustParse(`"car"`)}, 0)
 	check(search.ChunkQuery{Text: query.MustParse("ship"), Ranking: search.ByMeaning, Top: 1}, 4, "harbour/0")
-	check(search.ChunkQuery{Text: query.MustParse("doctor"), Ranking: search.ByMeaning, Labels: []string{"a"}, Top: 1}, 4, "clinic/0")
+	check(search.ChunkQuery{Text: query.MustParse("doctor"), Ranking: search.ByMeaning, Labels: []string{"a"},
+		Top: 1}, 4, "clinic/0")
 	check(search.ChunkQuery{Text: query.MustParse("doctor"), Ranking: search.ByMeaning, Labels: []string{"b"}}, 0)
-	if _, p := chunks(t, x, search.ChunkQuery{Text: query.MustParse("ship"), Ranking: search.ByMeaning}); len(p.Hits) != 6 {
+	if _, p := chunks(t, x, search.ChunkQuery{Text: query.MustParse("ship"),
+		Ranking: search.ByMeaning}); len(p.Hits) != 6 {
 		t.Errorf("by meaning, %d chunks are found, want all 6", len(p.Hits))
 	}
 
@@ -87,9 +93,11 @@ func TestChunksByMeaning(t *testing.T) {
 func TestShortQueriesByMeaning(t *testing.T) {
 	e := &topics{id: "topics"}
 	x := openWith(t, t.TempDir(), e)
-	put(t, x, doc("a", "one.md", "One", "The automobile is beside much else that is here."), doc("a", "two.md", "Two", "A motorcar."), doc("a", "three.md", "Three", "A vehicle."))
+	put(t, x, doc("a", "one.md", "One", "The automobile is beside much else that is here."),
+		doc("a", "two.md", "Two", "A motorcar."), doc("a", "three.md", "Three", "A vehicle."))
 	embedAll(t, x, e)
-	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("automobile")}); !cmp.Equal(got, []string{"one/0"}) {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("automobile")}); !cmp.Equal(got,
+		[]string{"one/0"}) {
 		t.Errorf("SearchChunks() = %q, want the document with the word", got)
 	}
 	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("car")}); len(got) != 3 {
@@ -105,7 +113,8 @@ func TestChunksWithoutVector(t *testing.T) {
 	put(t, x, garage()...)
 	embedAll(t, x, e)
 	put(t, x, doc("a", "new.md", "New", "The zeppelin is new."))
-	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("zeppelin car")}); !cmp.Equal(got, []string{"new/0", "garage/0"}) {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("zeppelin car")}); !cmp.Equal(got,
+		[]string{"new/0", "garage/0"}) {
 		t.Errorf("SearchChunks() = %q, want the new chunk first and that about cars", got)
 	}
 }
@@ -114,7 +123,8 @@ func TestChunksWithoutVector(t *testing.T) {
 func TestManyChunksByMeaning(t *testing.T) {
 	e := &topics{id: "topics"}
 	x := openWith(t, t.TempDir(), e)
-	put(t, x, doc("a", "fleet.md", "Fleet", strings.Repeat("An automobile.\n\n", 12)), doc("a", "one.md", "One", "Some other vehicle is here, with much else beside it."))
+	put(t, x, doc("a", "fleet.md", "Fleet", strings.Repeat("An automobile.\n\n", 12)),
+		doc("a", "one.md", "One", "Some other vehicle is here, with much else beside it."))
 	embedAll(t, x, e)
 	for _, r := range []search.Ranking{search.ByBoth, search.ByMeaning} {
 		got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("motorcar"), Ranking: r, Top: 4})
@@ -129,21 +139,25 @@ func TestManyChunksByMeaning(t *testing.T) {
 func TestChunksWithoutModel(t *testing.T) {
 	x := open(t, t.TempDir())
 	put(t, x, garage()...)
-	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("car"), Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
+	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("car"),
+		Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
 		t.Errorf("without a model: %v, want Unsupported", err)
 	}
 	e := &topics{id: "topics"}
 	x = openWith(t, t.TempDir(), e)
 	put(t, x, garage()...)
 	embedAll(t, x, e)
-	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("検索"), Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
+	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("検索"), Ranking: search.ByMeaning,
+		Top: 1}); !errors.Is(err, errkind.Unsupported) {
 		t.Errorf("in a foreign language: %v, want Unsupported", err)
 	}
 	e.fail.Store(true)
-	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("boat"), Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unavailable) {
+	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("boat"),
+		Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unavailable) {
 		t.Errorf("with a model that fails: %v, want Unavailable", err)
 	}
-	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("vessel")}); !cmp.Equal(got, []string{"harbour/0"}) {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("vessel")}); !cmp.Equal(got,
+		[]string{"harbour/0"}) {
 		t.Errorf("with a model that fails: %q, want harbour/0 by its words", got)
 	}
 }

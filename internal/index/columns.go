@@ -75,8 +75,9 @@ func (e *evaluator) column(ctx context.Context, field string) ([]*column, error)
 }
 
 // readColumn reads the values of a field of some documents of a segment.
-func (e *evaluator) readColumn(ctx context.Context, g *segments.Segment, field string, docs segment.Bits) (*column,
-	error) {
+func (e *evaluator) readColumn(
+	ctx context.Context, g *segments.Segment, field string, docs segment.Bits,
+) (*column, error) {
 	c := &column{known: docs}
 	if isNumber(field) {
 		c.numbers = make([]int64, g.Docs())

@@ -59,7 +59,8 @@ func (c conditions) where() (where string, args []any) {
 			args = append(args, label)
 			continue
 		}
-		where += " AND d.id IN (SELECT dt.doc FROM doc_tags dt JOIN tags t ON t.id=dt.tag WHERE t.kind='" + tagUser + "' AND t.name=?)"
+		where += " AND d.id IN (SELECT dt.doc FROM doc_tags dt JOIN tags t ON t.id=dt.tag" +
+			" WHERE t.kind='" + tagUser + "' AND t.name=?)"
 		args = append(args, tag)
 	}
 	return where, args

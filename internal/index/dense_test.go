@@ -105,7 +105,8 @@ func embedAll(t testing.TB, x *index.Index, e embed.Embedder, labels ...string) 
 // garage is a few documents about cars and others.
 func garage() []document.Document {
 	return []document.Document{
-		doc("a", "garage.md", "Garage", "The automobile stands in the garage overnight.\n\nKeys hang beside the entrance."),
+		doc("a", "garage.md", "Garage",
+			"The automobile stands in the garage overnight.\n\nKeys hang beside the entrance."),
 		doc("a", "clinic.md", "Clinic", "A physician sees patients each morning."),
 		doc("a", "harbour.md", "Harbour", "Every vessel leaves at noon.\n\nThe harbour master repairs broken lamps."),
 		doc("a", "tools.md", "Tools", "Someone who repairs broken things needs tools."),
@@ -128,7 +129,8 @@ func TestMeaning(t *testing.T) {
 	}
 	p := page(t, x, q)
 	if p.Hits[0].Filename != "garage.md" || p.Total != len(words)+1 || p.AllWords != 0 || len(p.Hits) != p.Total {
-		t.Errorf("Search(%q) = %v of %d (all words: %d), want garage.md first and %d", q.Text, names(p), p.Total, p.AllWords, len(words)+1)
+		t.Errorf("Search(%q) = %v of %d (all words: %d), want garage.md first and %d", q.Text, names(p), p.Total,
+			p.AllWords, len(words)+1)
 	}
 	for i, h := range p.Hits {
 		if h.Score <= 0 || i > 0 && h.Score > p.Hits[i-1].Score {
@@ -167,8 +169,10 @@ func TestMeaningOfShortQueries(t *testing.T) {
 	x := openWith(t, t.TempDir(), e)
 	put(t, x, garage()...)
 	embedAll(t, x, e)
-	for q, want := range map[string]bool{"the car overnight": true, "fix my car": true, "where is the car": false, "car overnight": false} {
-		if got := find(t, x, search.Query{Text: query.MustParse(q), Labels: []string{"a"}}); slices.Contains(got, "garage.md") != want {
+	for q, want := range map[string]bool{"the car overnight": true, "fix my car": true, "where is the car": false,
+		"car overnight": false} {
+		if got := find(t, x, search.Query{Text: query.MustParse(q), Labels: []string{"a"}}); slices.Contains(got,
+			"garage.md") != want {
 			t.Errorf("Search(%q) = %v, has garage.md: want %v", q, got, want)
 		}
 	}
@@ -237,7 +241,8 @@ func TestSlowVector(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer x.Close()
-		for text, want := range map[string]bool{"my motorcar wants fuel": true, carQuestion: true, "who repairs broken things": false} {
+		for text, want := range map[string]bool{"my motorcar wants fuel": true, carQuestion: true,
+			"who repairs broken things": false} {
 			q := search.Query{Text: query.MustParse(text), Labels: []string{"a"}, Num: 20}
 			p, err := x.Search(t.Context(), q)
 			if err != nil {
@@ -254,7 +259,8 @@ func TestSlowVector(t *testing.T) {
 func TestOnlyDocumentFirst(t *testing.T) {
 	e := &topics{id: "topics"}
 	x := openWith(t, t.TempDir(), e)
-	put(t, x, append(garage(), doc("a", "far.md", "Far", "Nobody in the zeppelin had any car, and quartz lamps were rare."))...)
+	put(t, x, append(garage(),
+		doc("a", "far.md", "Far", "Nobody in the zeppelin had any car, and quartz lamps were rare."))...)
 	embedAll(t, x, e)
 	if got := find(t, x, search.Query{Text: query.MustParse("car zeppelin quartz")}); got[0] != "far.md" {
 		t.Errorf("Search() = %v, want far.md first", got)
@@ -270,7 +276,8 @@ func TestMeaningFollowsDocuments(t *testing.T) {
 	other := openWith(t, dir, &topics{id: "topics"})
 	note := doc("a", "garage.md", "Garage", "The automobile stands in the garage overnight.")
 	note.FromSource = false
-	put(t, x, note, doc("b", "secret.md", "Secret", "The vehicle is a secret."), doc("a", "tools.md", "Tools", "Someone who repairs broken things needs tools."))
+	put(t, x, note, doc("b", "secret.md", "Secret", "The vehicle is a secret."),
+		doc("a", "tools.md", "Tools", "Someone who repairs broken things needs tools."))
 	embedAll(t, x, e)
 	want := func(when string, labels []string, names ...string) {
 		t.Helper()
@@ -288,12 +295,14 @@ func TestMeaningFollowsDocuments(t *testing.T) {
 	want("at first", []string{"c"})
 
 	id := note.ID
-	if err := x.Apply(t.Context(), []document.Change{{Tag: &document.Tagging{ID: id, Label: "b", Add: []string{"red"}}}}); err != nil {
+	if err := x.Apply(t.Context(), []document.Change{{Tag: &document.Tagging{ID: id, Label: "b",
+		Add: []string{"red"}}}}); err != nil {
 		t.Fatal(err)
 	}
 	want("moved", []string{"a"}, "tools.md")
 	want("moved", []string{"b"}, "garage.md", "secret.md")
-	if got := find(t, other, search.Query{Text: query.MustParse(carQuestion), Tags: []string{"red"}}); !slices.Equal(got, []string{"garage.md"}) {
+	if got := find(t, other, search.Query{Text: query.MustParse(carQuestion),
+		Tags: []string{"red"}}); !slices.Equal(got, []string{"garage.md"}) {
 		t.Errorf("Search() with a tag = %v", got)
 	}
 	if got := find(t, other, search.Query{Text: query.MustParse(carQuestion), Langs: []string{"de"}}); len(got) > 0 {
@@ -308,7 +317,8 @@ func TestMeaningFollowsDocuments(t *testing.T) {
 	put(t, x, doc("b", "secret.md", "Secret", "The motorcar is a secret."))
 	embedAll(t, x, e)
 	want("replaced again", []string{"b"}, "garage.md", "secret.md")
-	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "b", Path: "garage.md"}}}); err != nil {
+	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "b",
+		Path: "garage.md"}}}); err != nil {
 		t.Fatal(err)
 	}
 	want("removed", []string{"b"}, "secret.md")
@@ -337,7 +347,8 @@ func TestManyVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := find(t, x, search.Query{Text: query.MustParse("somebody fixes a motorcar somewhere fast")}); n == 0 {
+			if got := find(t, x,
+				search.Query{Text: query.MustParse("somebody fixes a motorcar somewhere fast")}); n == 0 {
 				if want := []string{fmt.Sprintf("%02d.md", 7*round)}; !slices.Equal(got, want) {
 					t.Errorf("round %d: Search() = %v, want %v", round, got, want)
 				}

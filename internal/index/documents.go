@@ -40,7 +40,8 @@ func (x *Index) Document(ctx context.Context, number int64) (*document.Document,
 		}
 		var modified sql.NullInt64
 		var seconds, nanoseconds int64
-		err = tx.QueryRowContext(ctx, `SELECT url, mimetype, filetype, lang, host, size, modified, stamp_size, stamp_sec, stamp_nsec
+		err = tx.QueryRowContext(ctx, `SELECT url, mimetype, filetype, lang, host, size, modified,
+				stamp_size, stamp_sec, stamp_nsec
 			FROM docs WHERE id=?`, number).
 			Scan(&d.URL, &d.MIMEType, &d.FileType, &d.Lang, &d.Host, &d.Size, &modified, &d.Stamp.Size, &seconds,
 				&nanoseconds)

@@ -114,8 +114,9 @@ func (e *evaluator) collapse(ctx context.Context, m *matched, labels []string) e
 const maxAlso = 20
 
 // addAlso adds the paths of the other documents with the text of each hit.
-func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []retrieval.Document,
-	also map[int64][]int64) error {
+func (e *evaluator) addAlso(
+	ctx context.Context, hits []search.Hit, list []retrieval.Document, also map[int64][]int64,
+) error {
 	for i, d := range list {
 		if len(also[d.Number]) == 0 {
 			continue

@@ -363,7 +363,8 @@ func (e *evaluator) tagged(ctx context.Context, tag string) (segment.Docs, error
 	if label, ok := document.TagLabel(tag); ok {
 		return e.selected(ctx, "label", func(l string) bool { return l == label })
 	}
-	return e.docs(ctx, `SELECT dt.doc FROM doc_tags dt JOIN tags t ON t.id=dt.tag WHERE t.kind='`+tagUser+`' AND t.name=? ORDER BY dt.doc`, tag)
+	return e.docs(ctx, `SELECT dt.doc FROM doc_tags dt JOIN tags t ON t.id=dt.tag
+		WHERE t.kind='`+tagUser+`' AND t.name=? ORDER BY dt.doc`, tag)
 }
 
 // docs returns the documents whose numbers a statement returns, in order.

@@ -50,7 +50,9 @@ func (e *evaluator) facets(ctx context.Context, m *matched, q search.Query) (*se
 }
 
 // countField counts documents by the values of a field.
-func (e *evaluator) countField(ctx context.Context, name string, docs segment.Docs, f *search.Facets) ([]search.Count, error) {
+func (e *evaluator) countField(
+	ctx context.Context, name string, docs segment.Docs, f *search.Facets,
+) ([]search.Count, error) {
 	columns, err := e.column(ctx, name)
 	if err != nil {
 		return nil, err

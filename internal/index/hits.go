@@ -19,7 +19,9 @@ const wholeText = 256 << 10
 
 // hitRows reads the rows of documents, and returns which piece of each text its
 // excerpt is made of. If texts is true, it reads the texts of most pieces at once.
-func (e *evaluator) hitRows(ctx context.Context, list []retrieval.Document, matches, texts bool) ([]search.Hit, []piece, error) {
+func (e *evaluator) hitRows(
+	ctx context.Context, list []retrieval.Document, matches, texts bool,
+) ([]search.Hit, []piece, error) {
 	rows := make([]int64, len(list))
 	for i, d := range list {
 		if rows[i] = rowOf(d.Number, d.Chunk); d.Chunk < 0 {
@@ -36,7 +38,8 @@ func (e *evaluator) hitRows(ctx context.Context, list []retrieval.Document, matc
 		var h search.Hit
 		var body sql.RawBytes
 		var path, sourcePath string
-		err := rows.Scan(&i, &h.ID, &label, &path, &sourcePath, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang, &h.Host, &h.Filename,
+		err := rows.Scan(&i, &h.ID, &label, &path, &sourcePath, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang,
+			&h.Host, &h.Filename,
 			&modified, &created, &h.Size, &h.TextHash, &textSize, &off, &n, &packed, &body)
 		if err != nil {
 			return err
@@ -72,7 +75,8 @@ func (e *evaluator) hitRows(ctx context.Context, list []retrieval.Document, matc
 }
 
 // hitRowsQuery reads with a chunk the part of the text in which it begins.
-var hitRowsQuery = fmt.Sprintf(`SELECT j.key, d.doc_id, d.label, d.path, d.source_path, d.title, d.url, d.mimetype, d.filetype, d.lang, d.host, d.filename,
+var hitRowsQuery = fmt.Sprintf(`SELECT j.key, d.doc_id, d.label, d.path, d.source_path, d.title, d.url,
+	d.mimetype, d.filetype, d.lang, d.host, d.filename,
 		d.modified, d.created, d.size, d.hash, d.text_size, c.off, c.len, t.size, t.body
 	FROM json_each(?1) j CROSS JOIN docs d ON d.id=j.value>>%[2]d LEFT JOIN chunks c ON c.id=j.value
 	LEFT JOIN texts t ON ?2 AND t.id=(d.id<<%[2]d)+c.off/%[1]d`, textPart, chunkBits)

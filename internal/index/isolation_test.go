@@ -15,7 +15,8 @@ import (
 )
 
 // alike are labels that a tokenizer might confuse.
-var alike = []string{"docs", "Docs", "docs-2", "docs_2", "docs.2", "docs 2", "t1", "t2", `do"cs`, "docs*", "ドキュメント", "dócs"}
+var alike = []string{"docs", "Docs", "docs-2", "docs_2", "docs.2", "docs 2", "t1", "t2", `do"cs`, "docs*", "ドキュメント",
+	"dócs"}
 
 // alikeIndex holds two documents of each of the labels, which are their tags
 // too.
@@ -97,7 +98,8 @@ func TestLabelsApart(t *testing.T) {
 }
 
 // pieces are the parts of the queries of FuzzIsolation.
-var pieces = []string{"budget", "walrus", "zeppelin", "検索", "t1", "t2", "OR", "AND", "NOT", "&&", "||", "!", "+", "-", "(", ")", `"`, `\`,
+var pieces = []string{"budget", "walrus", "zeppelin", "検索", "t1", "t2", "OR", "AND", "NOT", "&&", "||", "!", "+", "-",
+	"(", ")", `"`, `\`,
 	"*", "?", "~", "~1", "^2", ":", "label:", "label:docs", "label:Docs", `label:"docs-2"`, "title:", "tags:", "text:", "rowid:", "fts", "NEAR(", "{title text} :",
 	"[a TO b]", "[", "{", "}", "]", "TO", "*:*", "lang:en", "doc_id:*", "inurl:", "site:", "timestamp:[* TO *]", "allintitle:", "allinurl:", "'", ";", "--", "\u3000", "\t", "\x00"}
 
@@ -146,7 +148,8 @@ func FuzzIsolation(f *testing.F) {
 		if err != nil {
 			return
 		}
-		q := search.Query{Text: asked, Num: 100, Facets: &search.Facets{Fields: []string{"label"}, Queries: []string{text}}}
+		q := search.Query{Text: asked, Num: 100, Facets: &search.Facets{Fields: []string{"label"},
+			Queries: []string{text}}}
 		if byTag {
 			q.Tags = []string{label}
 		} else {
@@ -170,7 +173,8 @@ func FuzzIsolation(f *testing.F) {
 		if !byTag {
 			want, err := alone[label].Search(t.Context(), q)
 			if err != nil || !cmp.Equal(results(p), results(want)) {
-				t.Errorf("Search(%q, %q): %v (-alone +among others)\n%s", text, label, err, cmp.Diff(results(want), results(p)))
+				t.Errorf("Search(%q, %q): %v (-alone +among others)\n%s", text, label, err,
+					cmp.Diff(results(want), results(p)))
 			}
 		}
 		for _, c := range p.Facets.Fields[0].Counts {

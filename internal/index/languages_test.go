@@ -78,7 +78,8 @@ func TestLanguages(t *testing.T) {
 	} {
 		got := find(t, x, search.Query{Text: query.MustParse(tt.text)})
 		slices.Sort(got)
-		if diff := cmp.Diff(strings.Fields(tt.want), got, cmp.Transformer("", func(s []string) string { return strings.Join(s, " ") })); diff != "" {
+		if diff := cmp.Diff(strings.Fields(tt.want), got, cmp.Transformer("",
+			func(s []string) string { return strings.Join(s, " ") })); diff != "" {
 			t.Errorf("Search(%q) (-want +got):\n%s", tt.text, diff)
 		}
 	}
@@ -90,14 +91,16 @@ func TestLanguages(t *testing.T) {
 	if got, want := bracketed(page(t, x, search.Query{Text: query.MustParse("Haus der Stadt")}).Hits[0].Digest), "Die [Häuser] der [Stadt] stehen leer. Der Mieter kündigt den Vertrag."; got != want {
 		t.Errorf("the digest is %q, want %q", got, want)
 	}
-	if got, want := bracketed(page(t, x, search.Query{Text: query.MustParse("title:haus")}).Hits[0].TitleExcerpt), "Alte [Häuser]"; got != want {
+	if got, want := bracketed(page(t, x,
+		search.Query{Text: query.MustParse("title:haus")}).Hits[0].TitleExcerpt), "Alte [Häuser]"; got != want {
 		t.Errorf("the excerpt of the title is %q, want %q", got, want)
 	}
 	if h := page(t, x, search.Query{Text: query.MustParse("alte haus")}).Hits; len(h) == 0 || h[0].Path != "haus" {
 		t.Errorf("the title that is the query in German does not come first: %+v", h)
 	}
 	// What one label has is analysed without the languages of others.
-	if got := find(t, x, search.Query{Text: query.MustParse("ein report"), Labels: []string{"english"}}); !slices.Equal(got, []string{"other"}) {
+	if got := find(t, x, search.Query{Text: query.MustParse("ein report"),
+		Labels: []string{"english"}}); !slices.Equal(got, []string{"other"}) {
 		t.Errorf("Search under the English label = %q", got)
 	}
 }
@@ -125,11 +128,13 @@ func TestRareLanguage(t *testing.T) {
 
 // FuzzExactWords checks that a word of a document finds it, in every language.
 func FuzzExactWords(f *testing.F) {
-	for _, lang := range []string{"en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "hu", "ro", "ru", "tr", "ja", ""} {
+	for _, lang := range []string{"en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "hu", "ro", "ru",
+		"tr", "ja", ""} {
 		f.Add(lang, "Häuser chevaux canciones città 検索 книги running İstanbul ﬁne l'été")
 	}
 	x := open(f, f.TempDir())
-	put(f, x, in("de", "other", "other", "Andere", "Ein anderes Dokument."), in("fr", "other", "third", "Autre", "Un autre document."))
+	put(f, x, in("de", "other", "other", "Andere", "Ein anderes Dokument."),
+		in("fr", "other", "third", "Autre", "Un autre document."))
 	f.Fuzz(func(t *testing.T, lang, text string) {
 		text = strings.ToValidUTF8(text, "")
 		put(t, x, in(lang, "a", "a", "Title", text))
@@ -137,7 +142,8 @@ func FuzzExactWords(f *testing.F) {
 		for _, w := range words[:min(len(words), 20)] {
 			for _, q := range []string{`"` + w + `"`, `content:"` + w + `"`} {
 				p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(q), Labels: []string{"a"}, Num: 1})
-				if err != nil || p.Total == 0 && analysis.Variants(w, []analysis.Language{analysis.English}, false) != nil {
+				if err != nil || p.Total == 0 && analysis.Variants(w, []analysis.Language{analysis.English},
+					false) != nil {
 					t.Fatalf("in %q: Search(%q) = %+v, %v, want the document with the text %q", lang, q, p, err, text)
 				}
 			}
@@ -150,8 +156,10 @@ func FuzzExactWords(f *testing.F) {
 func TestQuestionLanguage(t *testing.T) {
 	x := open(t, t.TempDir())
 	put(t, x,
-		in("de", "d", "core.de", "Options", "Options: die Direktive Options Indexes ist für die Liste der Dateien, Options Indexes."),
-		in("fr", "d", "core.fr", "Options", "Options : la directive Options Indexes est pour la liste des fichiers, Options Indexes."),
+		in("de", "d", "core.de", "Options",
+			"Options: die Direktive Options Indexes ist für die Liste der Dateien, Options Indexes."),
+		in("fr", "d", "core.fr", "Options",
+			"Options : la directive Options Indexes est pour la liste des fichiers, Options Indexes."),
 		in("en", "d", "core.en", "Options", "Options: the directive Options Indexes is for the list of the files of a folder, and without it there is none."))
 	for _, tt := range []struct{ text, first string }{
 		{"what does Options Indexes do", "core.en"},
@@ -163,7 +171,8 @@ func TestQuestionLanguage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(p.Hits) != 3 || p.Hits[0].Path != tt.first {
-			t.Errorf("Search(%q) found %d documents, first %q, want 3, first %q", tt.text, len(p.Hits), p.Hits[0].Path, tt.first)
+			t.Errorf("Search(%q) found %d documents, first %q, want 3, first %q", tt.text, len(p.Hits),
+				p.Hits[0].Path, tt.first)
 		}
 	}
 }

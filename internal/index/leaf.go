@@ -19,9 +19,10 @@ import (
 type leaf struct {
 	*segment.Leaf
 	fields   segment.Fields
-	docs     int                    // documents that meet it, deleted ones included
-	patterns []segment.Pattern      // for excerpts: all patterns, or the first maxMarked
-	match    func(word string) bool // for excerpts: whether the condition means a word as written; nil if it is one word or a phrase
+	docs     int               // documents that meet it, deleted ones included
+	patterns []segment.Pattern // for excerpts: all patterns, or the first maxMarked
+	// for excerpts: whether the condition means a word as written; nil if it is one word or a phrase
+	match func(word string) bool
 }
 
 // maxMarked is how many patterns of a condition are marked in excerpts.
@@ -127,7 +128,9 @@ func (g *gathering) prefix(ctx context.Context, text string) error {
 	for _, tokens := range prefixes {
 		last := tokens[len(tokens)-1]
 		r, _ := utf8.DecodeRuneInString(last)
-		if err := g.pattern(ctx, segment.Pattern{Tokens: tokens, Prefix: !analysis.IsCJK(r) || analysis.Lone(last)}); err != nil {
+		if err := g.pattern(ctx, segment.Pattern{
+			Tokens: tokens, Prefix: !analysis.IsCJK(r) || analysis.Lone(last),
+		}); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,8 @@ func (c *contents) Beginnings(ctx context.Context, places []int) ([]string, erro
 // Conditions implements [retrieval.Contents].
 func (c *contents) Conditions() (all, text, title []passage.Condition) {
 	e := c.e
-	return e.conditions(e.m.leaves, 0), e.conditions(e.m.leaves, segment.Only(segment.Title)), e.conditions(e.m.leaves, segment.Only(segment.Text))
+	return e.conditions(e.m.leaves, 0), e.conditions(e.m.leaves, segment.Only(segment.Title)),
+		e.conditions(e.m.leaves, segment.Only(segment.Text))
 }
 
 // chunkRow returns the row of a chunk, which may be the first one of a document.
@@ -147,5 +148,6 @@ func (c *contents) Locate(ctx context.Context, places []passage.Place) error {
 }
 
 // placesQuery reads the page and the sections of places in texts.
-const placesQuery = `SELECT j.key, (SELECT p.label FROM pages p WHERE p.doc=j.value->>0 AND p.off<=j.value->>1 ORDER BY p.off DESC LIMIT 1), s.body
+const placesQuery = `SELECT j.key, (SELECT p.label FROM pages p WHERE p.doc=j.value->>0 AND p.off<=j.value->>1
+	ORDER BY p.off DESC LIMIT 1), s.body
 	FROM json_each(?) j LEFT JOIN sections s ON j.value->>2 AND s.id=j.value->>0`

@@ -22,7 +22,8 @@ func guide(label, path string, sentences ...string) document.Document {
 		heading := fmt.Sprintf("Part %d", i+1)
 		text := heading + "\n\n" + strings.Repeat("This sentence is a filler about nothing at all. ", 8) + s + " " +
 			strings.Repeat("More of the same follows here without an end. ", 8) + "\n\n"
-		d.Chunks = append(d.Chunks, document.Chunk{Offset: len(d.Text), Length: len(text), Heading: "Guide > " + heading})
+		d.Chunks = append(d.Chunks, document.Chunk{Offset: len(d.Text), Length: len(text), Heading: "Guide > " +
+			heading})
 		d.Text += text
 	}
 	return d
@@ -41,8 +42,10 @@ func passagesOf(t *testing.T, x *index.Index, text string, chars int) []search.H
 // replaced with it.
 func TestPassagePages(t *testing.T) {
 	x := open(t, t.TempDir())
-	d := guide("a", "a.pdf", "One walrus.", strings.Repeat("Two seals swim. ", 40), strings.Repeat("Three whales sing. ", 40))
-	d.Pages = []document.Page{{Offset: 0, Label: "iv"}, {Offset: d.Chunks[1].Offset, Label: "1"}, {Offset: d.Chunks[2].Offset + 40, Label: "2"}}
+	d := guide("a", "a.pdf", "One walrus.", strings.Repeat("Two seals swim. ", 40),
+		strings.Repeat("Three whales sing. ", 40))
+	d.Pages = []document.Page{{Offset: 0, Label: "iv"}, {Offset: d.Chunks[1].Offset, Label: "1"},
+		{Offset: d.Chunks[2].Offset + 40, Label: "2"}}
 	put(t, x, d, guide("a", "b.md", "A pageless narwhal."))
 	check := func(query string, want ...string) {
 		t.Helper()
@@ -110,8 +113,10 @@ func TestPassagesOfAll(t *testing.T) {
 func TestPassagesStayInTheirLabels(t *testing.T) {
 	x := open(t, t.TempDir())
 	put(t, x, guide("a", "a.md", "The walrus of a."), guide("b", "b.md", "The walrus of b."))
-	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("walrus"), Labels: []string{"a"}, Num: 8, Passages: 6000})
-	if err != nil || len(p.Hits) != 1 || len(p.Hits[0].Passages) != 1 || !strings.Contains(p.Hits[0].Passages[0].Text, "walrus of a") {
+	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("walrus"), Labels: []string{"a"}, Num: 8,
+		Passages: 6000})
+	if err != nil || len(p.Hits) != 1 || len(p.Hits[0].Passages) != 1 ||
+		!strings.Contains(p.Hits[0].Passages[0].Text, "walrus of a") {
 		t.Errorf("Search = %+v, %v", p, err)
 	}
 }
@@ -131,7 +136,8 @@ func TestSections(t *testing.T) {
 		t.Errorf("Sections in another label = %v, want an error", got)
 	}
 	for _, labels := range [][]string{nil, {"a"}} {
-		if got, err := x.Locate(t.Context(), "a.md", labels); err != nil || !slices.Equal(got, []search.Place{{ID: d.ID, Label: "a"}}) {
+		if got, err := x.Locate(t.Context(), "a.md", labels); err != nil ||
+			!slices.Equal(got, []search.Place{{ID: d.ID, Label: "a"}}) {
 			t.Errorf("Locate(%v) = %v, %v", labels, got, err)
 		}
 	}
@@ -149,7 +155,8 @@ func TestSections(t *testing.T) {
 // the best one, is left out; its document has a short digest.
 func TestPassagesWorthTheirTokens(t *testing.T) {
 	x := open(t, t.TempDir())
-	put(t, x, guide("a", "best.md", "The walrus signs the treaty of the north."), guide("a", "same.md", "The walrus signs the treaty of the north."),
+	put(t, x, guide("a", "best.md", "The walrus signs the treaty of the north."),
+		guide("a", "same.md", "The walrus signs the treaty of the north."),
 		guide("a", "far.md", "Nobody signs."))
 	for i := range 20 {
 		put(t, x, guide("b", fmt.Sprint(i, ".md"), "Nobody signs."))
@@ -161,8 +168,10 @@ func TestPassagesWorthTheirTokens(t *testing.T) {
 				t.Errorf("%s repeats the passage %q", h.Path, p.Text)
 			}
 			texts[p.Text] = true
-			if n := utf8.RuneCountInString(p.Text); !strings.Contains(p.Text, "walrus") && (n > 250 || len(h.Passages) > 1) {
-				t.Errorf("%s has %d passages, one of %d characters, which answers little: %q", h.Path, len(h.Passages), n, p.Text)
+			if n := utf8.RuneCountInString(p.Text); !strings.Contains(p.Text, "walrus") &&
+				(n > 250 || len(h.Passages) > 1) {
+				t.Errorf("%s has %d passages, one of %d characters, which answers little: %q", h.Path,
+					len(h.Passages), n, p.Text)
 			}
 		}
 		if n := utf8.RuneCountInString(h.Digest.Text); len(h.Passages) == 0 && (n == 0 || n > 122) { // with ellipses

@@ -68,8 +68,9 @@ func findRecord(ctx context.Context, q querier, where string, value any) (*docum
 
 // Records returns the documents that a filter selects, the newest first, and how
 // many there are without Limit and Offset.
-func (x *Index) Records(ctx context.Context, f document.RecordFilter) (records []document.Record, total int,
-	err error) {
+func (x *Index) Records(
+	ctx context.Context, f document.RecordFilter,
+) (records []document.Record, total int, err error) {
 	where, args := conditions{labels: f.Labels, tags: f.Tags, written: f.Written}.where()
 	if f.SourcePath != "" {
 		where += ` AND d.source_path=?`

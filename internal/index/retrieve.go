@@ -54,7 +54,8 @@ func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 		return nil, err
 	}
 	if v := x.embedder; v != nil && q.Ranking == search.ByMeaning && embed.Foreign(v, q.Text.String()) {
-		return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
+		return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w",
+			errkind.Unsupported)
 	}
 	var page *search.ChunkPage
 	err := x.searching(ctx, q.Text.String(), q.Labels, func(e *evaluator) error {
@@ -402,7 +403,9 @@ func (e *evaluator) rank(ctx context.Context, m *matched, r *retrieval.Request) 
 }
 
 // titled returns the best documents whose title is the query.
-func (e *evaluator) titled(ctx context.Context, m *matched, p *retrieval.Plan, leaves []*segment.Leaf) ([]segment.Hit, error) {
+func (e *evaluator) titled(
+	ctx context.Context, m *matched, p *retrieval.Plan, leaves []*segment.Leaf,
+) ([]segment.Hit, error) {
 	if p.Titles == nil {
 		return nil, nil
 	}
@@ -454,7 +457,9 @@ func (e *evaluator) gatherChunks(ctx context.Context, m *matched, r *retrieval.R
 
 // chunksByWords returns the n best chunks of some documents. How close together the
 // words stand counts for the best near ones.
-func (e *evaluator) chunksByWords(ctx context.Context, m *matched, list []*leaf, docs segment.Docs, n, near int) ([]retrieval.Chunk, error) {
+func (e *evaluator) chunksByWords(
+	ctx context.Context, m *matched, list []*leaf, docs segment.Docs, n, near int,
+) ([]retrieval.Chunk, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -468,7 +473,8 @@ func (e *evaluator) chunksByWords(ctx context.Context, m *matched, list []*leaf,
 	}
 	var out []retrieval.Chunk
 	for _, h := range hits {
-		out = append(out, retrieval.Chunk{Document: h.Row, Number: h.Chunk, Score: float64(h.Score), Complete: m.complete != nil && h.In(m.complete)})
+		out = append(out, retrieval.Chunk{Document: h.Row, Number: h.Chunk, Score: float64(h.Score),
+			Complete: m.complete != nil && h.In(m.complete)})
 	}
 	return out, nil
 }
@@ -481,7 +487,8 @@ func (e *evaluator) gatherNearest(ctx context.Context, r *retrieval.Request, c *
 	}
 	hits, err := e.vectors.Nearest(ctx, d.query, r.Chunks, d.allow)
 	for _, h := range hits {
-		c.Chunks = append(c.Chunks, retrieval.Chunk{Document: h.Document, Number: h.Chunk, Cosine: h.Score, HasCosine: true})
+		c.Chunks = append(c.Chunks, retrieval.Chunk{Document: h.Document, Number: h.Chunk, Cosine: h.Score,
+			HasCosine: true})
 	}
 	c.Total = e.vectors.Documents(len(d.query), d.allow)
 	return err
@@ -506,7 +513,9 @@ func (e *evaluator) Similar(ctx context.Context, words []string) ([][]string, er
 }
 
 // Read implements [retrieval.Store].
-func (e *evaluator) Read(ctx context.Context, r *retrieval.Request, list []retrieval.Document) (retrieval.Contents, error) {
+func (e *evaluator) Read(
+	ctx context.Context, r *retrieval.Request, list []retrieval.Document,
+) (retrieval.Contents, error) {
 	c := &contents{e: e, list: list}
 	var err error
 	if len(r.Sort) > 0 {
@@ -559,7 +568,9 @@ func (e *evaluator) addBestChunks(ctx context.Context, list []retrieval.Document
 }
 
 // ReadChunks implements [retrieval.ChunkStore].
-func (e *evaluator) ReadChunks(ctx context.Context, r *retrieval.Request, chunks []retrieval.Chunk) ([]search.ChunkHit, error) {
+func (e *evaluator) ReadChunks(
+	ctx context.Context, r *retrieval.Request, chunks []retrieval.Chunk,
+) ([]search.ChunkHit, error) {
 	var hits []search.ChunkHit
 	for _, c := range chunks {
 		h, label, err := e.readChunk(ctx, c)

@@ -64,7 +64,8 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 			return err
 		}
 		e := &evaluator{x: x, tx: x.prepared(tx), m: &matched{}}
-		hits, err := retrieval.Read(ctx, e, &retrieval.Request{}, []retrieval.Document{{Number: doc, Chunk: -1, NearChunk: -1}})
+		hits, err := retrieval.Read(ctx, e, &retrieval.Request{},
+			[]retrieval.Document{{Number: doc, Chunk: -1, NearChunk: -1}})
 		if err == nil {
 			h = &hits[0]
 		}
@@ -75,7 +76,8 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 
 // errWaited is the error of a search that other searches have kept waiting for
 // the whole time that it may take.
-var errWaited = fmt.Errorf("too many searches with many words or wildcards are running: try again in a few seconds: %w", errkind.Busy)
+var errWaited = fmt.Errorf("too many searches with many words or wildcards are running: "+
+	"try again in a few seconds: %w", errkind.Busy)
 
 // Bounds of a query that does not wait for other expensive queries.
 const (
@@ -93,7 +95,8 @@ func isExpensive(text string) bool {
 			return true
 		}
 	}
-	return strings.Count(text, "*")+strings.Count(text, "?")+strings.Count(text, "~") > cheapWildcards || strings.Count(text, " ") > cheapWords
+	return strings.Count(text, "*")+strings.Count(text, "?")+strings.Count(text, "~") > cheapWildcards ||
+		strings.Count(text, " ") > cheapWords
 }
 
 // within removes the documents that are deleted or do not meet the conditions,
@@ -136,7 +139,9 @@ func members(docs segment.Docs, rows [][]int64) iter.Seq[member] {
 
 // sorted returns the first n documents that match, ordered by fields. order is all
 // of them by relevance, if a sort key needs it.
-func (e *evaluator) sorted(ctx context.Context, m *matched, keys []search.SortKey, order []segment.Hit, n int) ([]retrieval.Document, error) {
+func (e *evaluator) sorted(
+	ctx context.Context, m *matched, keys []search.SortKey, order []segment.Hit, n int,
+) ([]retrieval.Document, error) {
 	rank := make(map[int64]int, len(order))
 	for i, h := range order {
 		rank[h.Row] = i

@@ -18,12 +18,15 @@ import (
 
 func TestQueries(t *testing.T) {
 	x := open(t, t.TempDir())
-	long := doc("a", "long", "Long one", "The happy sailor lives here.\n\nNobody reads this part.\n\nA tired captain sleeps.")
+	long := doc("a", "long", "Long one",
+		"The happy sailor lives here.\n\nNobody reads this part.\n\nA tired captain sleeps.")
 	cut := doc("a", "cut", "Cut", "one two three four 全文検索 five")
-	cut.Chunks = []document.Chunk{{Offset: 0, Length: 8}, {Offset: 8, Length: 14}, {Offset: 22, Length: len(cut.Text) - 22}}
+	cut.Chunks = []document.Chunk{{Offset: 0, Length: 8}, {Offset: 8, Length: 14},
+		{Offset: 22, Length: len(cut.Text) - 22}}
 	html := doc("b", "p.html", "Page", "running dogs")
 	html.FileType, html.MIMEType, html.URL, html.Host, html.Lang = "html", "text/html", "https://example.com/sub/p.html", "example.com", "de"
-	put(t, x, long, cut, html, doc("b", "cafe", "Café", "naïve text with x86 and go1.26"), doc("b", "marks", "A [b] * ?", "don't stop"))
+	put(t, x, long, cut, html, doc("b", "cafe", "Café", "naïve text with x86 and go1.26"),
+		doc("b", "marks", "A [b] * ?", "don't stop"))
 	tests := []struct {
 		text string
 		want []string
@@ -94,8 +97,10 @@ func TestQueries(t *testing.T) {
 			t.Errorf("Search(%q) = %v, want %v", test.text, got, want)
 		}
 	}
-	for _, text := range []string{"timestamp:yesterday", "content_length:big", "timestamp:[now/q TO *]", "a*b*c*d*e*f*g*h*i*j*k", "content:[a TO b]"} {
-		if _, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text)}); !errors.Is(err, errkind.Invalid) {
+	for _, text := range []string{"timestamp:yesterday", "content_length:big", "timestamp:[now/q TO *]",
+		"a*b*c*d*e*f*g*h*i*j*k", "content:[a TO b]"} {
+		if _, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text)}); !errors.Is(err,
+			errkind.Invalid) {
 			t.Errorf("Search(%q) = %v, want an error of kind Invalid", text, err)
 		}
 	}
@@ -160,7 +165,8 @@ func TestSomeWords(t *testing.T) {
 	q := search.Query{Text: query.MustParse("red green blue"), Labels: []string{"a"}}
 	p := page(t, x, q)
 	if !p.Staged || p.AllWords != 2 || p.Total != 4 {
-		t.Errorf("Search(%q) = staged %v, all words %d, total %d, want true, 2, 4", q.Text, p.Staged, p.AllWords, p.Total)
+		t.Errorf("Search(%q) = staged %v, all words %d, total %d, want true, 2, 4", q.Text, p.Staged, p.AllWords,
+			p.Total)
 	}
 	got := find(t, x, q)
 	if len(got) == 0 || got[0] != "all-near" {
@@ -176,8 +182,10 @@ func TestSomeWords(t *testing.T) {
 		t.Errorf("Search(%q) by file name = %v, want %v", q.Text, got, want)
 	}
 	// Fewer words, or words with an operator, are joined by AND.
-	for text, want := range map[string]int{"red blue": 2, "(red green blue)": 2, "red AND green AND blue": 2, "red OR green OR blue": 4} {
-		if p := page(t, x, search.Query{Text: query.MustParse(text), Labels: []string{"a"}}); p.Total != want || p.Staged {
+	for text, want := range map[string]int{"red blue": 2, "(red green blue)": 2, "red AND green AND blue": 2,
+		"red OR green OR blue": 4} {
+		if p := page(t, x, search.Query{Text: query.MustParse(text), Labels: []string{"a"}}); p.Total != want ||
+			p.Staged {
 			t.Errorf("Search(%q) = total %d, staged %v, want %d, false", text, p.Total, p.Staged, want)
 		}
 	}
@@ -201,12 +209,14 @@ func TestRelaxed(t *testing.T) {
 		{"(red blue)", 0, false},
 		{"red", 1, false},
 	} {
-		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: query.MustParse(tt.text), Labels: []string{"a"}})
+		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: query.MustParse(tt.text),
+			Labels: []string{"a"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if p.Total != tt.total || p.Relaxed != tt.relaxed || p.Staged {
-			t.Errorf("Search(%q) = total %d, relaxed %v, staged %v, want %d, %v, false", tt.text, p.Total, p.Relaxed, p.Staged, tt.total, tt.relaxed)
+			t.Errorf("Search(%q) = total %d, relaxed %v, staged %v, want %d, %v, false", tt.text, p.Total, p.Relaxed,
+				p.Staged, tt.total, tt.relaxed)
 		}
 	}
 }
@@ -216,7 +226,8 @@ func falls(t *testing.T, hits []search.Hit) {
 	t.Helper()
 	for i, h := range hits {
 		if h.Score <= 0 || i > 0 && h.Score > hits[i-1].Score {
-			t.Errorf("hit %d has score %v after %v, want positive and decreasing scores", i, h.Score, hits[max(i-1, 0)].Score)
+			t.Errorf("hit %d has score %v after %v, want positive and decreasing scores", i, h.Score,
+				hits[max(i-1, 0)].Score)
 		}
 	}
 }
@@ -232,7 +243,8 @@ func TestPaging(t *testing.T) {
 	texts := []string{"", word(0), word(40), word(3) + " " + word(60), word(0) + " " + word(1) + " " + word(2),
 		word(1) + " " + word(90) + " " + word(400) + " " + word(7), word(5) + " OR " + word(300),
 		word(2) + " -" + word(9), word(30)[:1] + "*", "(" + word(4) + " OR " + word(80) + ") " + word(6), "filetype:txt", word(9) + "^2 OR " + word(70)}
-	sorts := [][]search.SortKey{nil, {{Field: "score", Desc: true}}, {{Field: "score"}}, {{Field: "timestamp", Desc: true}},
+	sorts := [][]search.SortKey{nil, {{Field: "score", Desc: true}}, {{Field: "score"}},
+		{{Field: "timestamp", Desc: true}},
 		{{Field: "filename"}}, {{Field: "content_length"}, {Field: "score"}}, {{Field: "click_count"}}}
 	for j, text := range texts {
 		for i, sort := range sorts {
@@ -260,7 +272,8 @@ func TestPaging(t *testing.T) {
 						}
 					}
 					if n != total || len(seen) != total {
-						t.Errorf("%q %v %v: pages of %d hold %d hits of %d documents, want %d", text, sort, labels, num, n, len(seen), total)
+						t.Errorf("%q %v %v: pages of %d hold %d hits of %d documents, want %d", text, sort, labels,
+							num, n, len(seen), total)
 					}
 				}
 			}
@@ -280,7 +293,8 @@ func TestPagesFit(t *testing.T) {
 			whole := find(t, x, search.Query{Text: query.MustParse(text), Start: start, Num: 60})
 			var parts []string
 			for off := 0; off < 60; off += 20 {
-				parts = append(parts, find(t, x, search.Query{Text: query.MustParse(text), Start: start + off, Num: 20})...)
+				parts = append(parts, find(t, x, search.Query{Text: query.MustParse(text), Start: start + off,
+					Num: 20})...)
 			}
 			if !cmp.Equal(whole, append([]string{}, parts...)) {
 				t.Errorf("%q from %d: (-one page +three)\n%s", text, start, cmp.Diff(whole, parts))
@@ -294,10 +308,13 @@ func TestPagesFit(t *testing.T) {
 // was searched for, wherever it is in the text.
 func TestSortedDigest(t *testing.T) {
 	x := open(t, t.TempDir())
-	put(t, x, doc("docs", "long.txt", "Long", strings.Repeat("filler words of a paragraph\n\n", 12_000)+"the walrus is at the end"))
+	put(t, x, doc("docs", "long.txt", "Long", strings.Repeat("filler words of a paragraph\n\n",
+		12_000)+"the walrus is at the end"))
 	for _, field := range []string{"score", "timestamp"} {
-		p := page(t, x, search.Query{Text: query.MustParse("walrus"), Sort: []search.SortKey{{Field: field, Desc: true}}})
-		if len(p.Hits) != 1 || !strings.Contains(p.Hits[0].Digest.Text, "walrus") || len(p.Hits[0].Digest.Matches) != 1 {
+		p := page(t, x, search.Query{Text: query.MustParse("walrus"),
+			Sort: []search.SortKey{{Field: field, Desc: true}}})
+		if len(p.Hits) != 1 || !strings.Contains(p.Hits[0].Digest.Text, "walrus") ||
+			len(p.Hits[0].Digest.Matches) != 1 {
 			t.Errorf("Search(walrus) by %s = %+v, want a digest with the word", field, p.Hits)
 		}
 	}

@@ -19,9 +19,11 @@ func TestDidYouMean(t *testing.T) {
 	for i := range 5 {
 		put(t, x, doc("a", fmt.Sprint(i, ".md"), "Note", "The connection uses a certificate of the server."))
 	}
-	put(t, x, doc("a", "rare.md", "Note", "The connector sees max_connections and a severe delay."), doc("b", "b.md", "Note", "connektion"))
+	put(t, x, doc("a", "rare.md", "Note", "The connector sees max_connections and a severe delay."),
+		doc("b", "b.md", "Note", "connektion"))
 	put(t, x, doc("a", "gone.md", "Note", "certifikate"))
-	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "a", Path: "gone.md"}}}); err != nil {
+	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "a",
+		Path: "gone.md"}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -45,7 +47,8 @@ func TestDidYouMean(t *testing.T) {
 		{"certficate server", nil, []string{"certificate"}, 5},
 		{"certficate AND server", nil, nil, 0},
 	} {
-		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: query.MustParse(tt.text), Labels: tt.labels, Num: 1})
+		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: query.MustParse(tt.text), Labels: tt.labels,
+			Num: 1})
 		if err != nil {
 			t.Fatalf("Search(%q) = %v", tt.text, err)
 		}

@@ -23,8 +23,9 @@ import (
 // the names of the leases that the owner now has. At most one owner among all
 // processes has a lease at a time. A lease that is not renewed expires after
 // its ttl.
-func (x *Index) Lease(ctx context.Context, owner string, ttl time.Duration, names ...string) (held []string,
-	err error) {
+func (x *Index) Lease(
+	ctx context.Context, owner string, ttl time.Duration, names ...string,
+) (held []string, err error) {
 	if owner == "" || ttl <= 0 || slices.Contains(names, "") {
 		return nil, fmt.Errorf("a lease needs a name, an owner and a time: %w", errkind.Invalid)
 	}

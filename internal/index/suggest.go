@@ -76,7 +76,9 @@ func (e *evaluator) suggest(ctx context.Context, q search.SuggestQuery, prefix s
 			break
 		}
 	}
-	slices.SortStableFunc(found, func(a, b counted) int { return cmp.Or(cmp.Compare(b.docs, a.docs), strings.Compare(a.Text, b.Text)) })
+	slices.SortStableFunc(found, func(a, b counted) int {
+		return cmp.Or(cmp.Compare(b.docs, a.docs), strings.Compare(a.Text, b.Text))
+	})
 	var out []search.Suggestion
 	for _, f := range found[:min(len(found), q.Num)] {
 		out = append(out, f.Suggestion)

@@ -312,8 +312,9 @@ func (q *Queue) Fail(ctx context.Context, id int64, owner, message string) error
 	})
 }
 
-func end(ctx context.Context, tx database.Changer, id int64, owner, state string, document int64,
-	message string) error {
+func end(
+	ctx context.Context, tx database.Changer, id int64, owner, state string, document int64, message string,
+) error {
 	return claimed(tx.ExecContext(ctx, `UPDATE queue
 		SET state=?, owner='', lease=0, payload=x'', updated=?, doc=nullif(?, 0), error=?
 		WHERE id=? AND owner=? AND state='running'`, state, time.Now().UnixMilli(), document, message, id, owner))

@@ -39,8 +39,9 @@ type storedSegment struct {
 // Change runs f in a durable transaction. If a segment is damaged, f is called
 // again in another transaction. words are those of documents that f adds, as far as
 // they are gathered; nil if none are.
-func (s *Store) Change(ctx context.Context, op string, words Words,
-	f func(tx *database.Prepared, c *Change) error) error {
+func (s *Store) Change(
+	ctx context.Context, op string, words Words, f func(tx *database.Prepared, c *Change) error,
+) error {
 	soon := false
 	err := s.Retry(ctx, func() error {
 		return s.o.DB.WritePrepared(ctx, op, func(tx *database.Prepared) error {

@@ -87,8 +87,9 @@ func (f forgetting) Write(p []byte) (int, error) {
 // writeFile calls write with a new file in the folder of segments, and
 // returns the name and the size of the file after it is on disk. write may get
 // Spools on disk. mapped are files that it reads.
-func (s *Store) writeFile(mapped []mmap.MMap, write func(w io.Writer, spool func() segment.Spool) error) (name string,
-	size int64, err error) {
+func (s *Store) writeFile(
+	mapped []mmap.MMap, write func(w io.Writer, spool func() segment.Spool) error,
+) (name string, size int64, err error) {
 	out, err := s.createTemporary("new")
 	if err != nil {
 		return "", 0, err

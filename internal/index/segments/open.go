@@ -108,8 +108,9 @@ func (s *Store) acquire(ctx context.Context, q database.Querier, r row, left *in
 }
 
 // use calls f with the segment of a row and the set of its deleted documents.
-func (s *Store) use(ctx context.Context, q database.Querier, r row,
-	f func(g *Segment, deleted segment.Bits) error) error {
+func (s *Store) use(
+	ctx context.Context, q database.Querier, r row, f func(g *Segment, deleted segment.Bits) error,
+) error {
 	left := s.o.VerifiedSize
 	g, err := s.acquire(ctx, q, r, &left)
 	if err != nil {

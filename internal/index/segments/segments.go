@@ -152,8 +152,8 @@ func New(o Options) *Store {
 	o.VerifiedSize, o.BuildLimit = cmp.Or(o.VerifiedSize, defaultLimit), cmp.Or(o.BuildLimit, defaultLimit)
 	s := &Store{
 		o: o, dir: filepath.Join(filepath.Dir(o.DB.Path()), Dir), open: map[int64]*Segment{}, leftOut: map[int64]bool{},
-		maintaining: make(chan struct{}, 1), mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{},
-			1), verifySoon: make(chan struct{}, 1),
+		maintaining: make(chan struct{}, 1), mergeSoon: make(chan struct{}, 1),
+		rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1),
 	}
 	s.builders.New = func() any { return &segment.Builder{} }
 	return s
@@ -310,7 +310,7 @@ func signal(c chan struct{}) {
 
 // Stats returns how many segments there are, and how many bytes their files have.
 func Stats(ctx context.Context, q database.Querier) (n int, fileBytes int64, err error) {
-	err = q.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(iif(file<>'', size, 0)), 0) FROM segments`).Scan(&n,
-		&fileBytes)
+	err = q.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(iif(file<>'', size, 0)), 0) FROM segments`).
+		Scan(&n, &fileBytes)
 	return n, fileBytes, err
 }

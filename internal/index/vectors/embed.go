@@ -101,8 +101,9 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 
 // chunksWithout returns up to n chunks with a greater number than after that have
 // no vector of a model: of each document the first one, or also the rest.
-func (s *Store) chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labels []string, rest bool, after int64,
-	n int) ([]unembedded, error) {
+func (s *Store) chunksWithout(
+	ctx context.Context, tx *sql.Tx, model int64, labels []string, rest bool, after int64, n int,
+) ([]unembedded, error) {
 	where, args := "1", []any{after >> database.PartBits, after, model}
 	if labels != nil {
 		list, _ := json.Marshal(labels) // strings always marshal
