@@ -93,20 +93,21 @@ type Store struct {
 
 	numbering sync.Mutex // for next, limit and size
 
-	mu       sync.Mutex
-	ready    bool  // the indexes exist
-	opened   bool  // ready has been true
-	failed   error // of the last attempt to open the store
-	failedAt time.Time
-	boost    float64         // of tokens of chunks, so that their scores are those of package index
-	vectors  bool            // the cluster has the k-NN plugin
-	fields   map[string]bool // fields of vectors that exist
-	current  int             // number of the indexes
-	next     int64           // number of the next new document, if it is less than limit
-	limit    int64
-	size     int64                      // of the next range of numbers that is reserved, at least
-	langs    map[analysis.Language]bool // of the documents
-	langsAt  time.Time
+	mu        sync.Mutex
+	ready     bool  // the indexes exist
+	opened    bool  // ready has been true
+	failed    error // of the last attempt to open the store
+	failedAt  time.Time
+	boost     float64         // of tokens of chunks, so that their scores are those of package index
+	vectors   bool            // the cluster has the k-NN plugin
+	fields    map[string]bool // fields of vectors that exist
+	current   int             // number of the indexes
+	next      int64           // number of the next new document, if it is less than limit
+	limit     int64
+	size      int64                      // of the next range of numbers that is reserved, at least
+	langs     map[analysis.Language]bool // of the documents
+	langsAt   time.Time
+	documents int // at langsAt
 
 	embedding sync.Mutex       // held by EmbedNext
 	passes    map[string]*pass // by model and labels

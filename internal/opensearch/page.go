@@ -19,7 +19,7 @@ import (
 const (
 	maxAlso    = 20 // other documents with the text of a hit that are named
 	pageChunks = 5  // chunks of each document that are read for passages; more of those with many good ones
-	nearBest   = 3  // of these, those whose scores depend on the distances between words
+	nearBest   = 10 // best chunks of a page whose scores depend on the distances between words
 )
 
 // A pageRow is a document of a page with some of its chunks.
@@ -83,8 +83,12 @@ func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[i
 	if len(wanted) == 0 {
 		return nil
 	}
+	condition := m.query
+	if m.words != nil { // documents with the same text have the same words
+		condition = object{"match_all": object{}}
+	}
 	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []string{"_doc"},
-		"query": all(append(slices.Clone(m.filter), m.query, oneOf("twin", wanted))...)}, "number", "path", "source_path", "title", "twin")
+		"query": all(append(slices.Clone(m.filter), condition, oneOf("twin", wanted))...)}, "number", "path", "source_path", "title", "twin")
 	return []asked{{inDocuments, body, func(r *result) error {
 		rows, err := r.rows()
 		slices.SortFunc(rows, func(a, b row) int { return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Number, b.Number)) })
@@ -178,11 +182,17 @@ func (c *contents) Chunks(context.Context) ([]retrieval.Chunk, error) {
 	}
 	var all []placed
 	for i, r := range c.rows {
-		for _, x := range c.m.preferNear(r) {
+		for _, x := range r.chunks {
 			all = append(all, placed{x, i})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(b.score, a.score) })
+	byScore := func(a, b placed) int { return cmp.Compare(b.score, a.score) }
+	slices.SortStableFunc(all, byScore)
+	near := c.m.nearness()
+	for i, x := range all[:min(len(all), nearBest)] {
+		all[i].score += near(x.Text, analysis.LanguageOf(c.rows[x.place].Lang))
+	}
+	slices.SortStableFunc(all, byScore)
 	var out []retrieval.Chunk
 	for _, x := range all[:min(len(all), passage.MaxChunks)] {
 		c.chunks, c.places = append(c.chunks, x.chunk), append(c.places, x.place)
@@ -191,12 +201,9 @@ func (c *contents) Chunks(context.Context) ([]retrieval.Chunk, error) {
 	return out, nil
 }
 
-// preferNear returns the chunks of a document that match. It raises the scores of the
-// best ones in which words that follow each other in the query stand close together.
-func (m *matching) preferNear(r *pageRow) []chunk {
-	if len(m.leaves) < 2 {
-		return r.chunks
-	}
+// nearness returns a function that returns what the score of a chunk is raised by for
+// words that follow each other in the query and stand close together in its text.
+func (m *matching) nearness() func(text string, l analysis.Language) float64 {
 	leafOf := map[string]int{} // by token
 	for i, l := range m.leaves {
 		for _, p := range l.patterns {
@@ -205,9 +212,12 @@ func (m *matching) preferNear(r *pageRow) []chunk {
 			}
 		}
 	}
-	for i, c := range r.chunks[:min(len(r.chunks), nearBest)] {
+	return func(text string, language analysis.Language) (bonus float64) {
+		if len(m.leaves) < 2 {
+			return 0
+		}
 		positions, at := make([][]uint32, len(m.leaves)), uint32(0)
-		for x := range analysis.Analyze(c.Text, analysis.LanguageOf(r.Lang)) {
+		for x := range analysis.Analyze(text, language) {
 			if x.Token != "" && !x.Beside {
 				at++
 			}
@@ -216,10 +226,10 @@ func (m *matching) preferNear(r *pageRow) []chunk {
 			}
 		}
 		for l := range m.leaves[1:] {
-			r.chunks[i].score += float64(relevance.Near(positions[l], positions[l+1], min(m.weight(m.leaves[l]), m.weight(m.leaves[l+1]))))
+			bonus += float64(relevance.Near(positions[l], positions[l+1], min(m.weight(m.leaves[l]), m.weight(m.leaves[l+1]))))
 		}
+		return bonus
 	}
-	return r.chunks
 }
 
 // Beginnings returns the texts of chunks that represent documents.

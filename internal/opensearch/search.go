@@ -119,8 +119,8 @@ const (
 
 // never is a condition that no document meets. It carries conditions that are only
 // tested for each hit, and that do not count in the search.
-func never(condition object) object {
-	return object{"bool": object{"must": []object{term("number", -1), condition}}}
+func never(conditions ...object) object {
+	return object{"bool": object{"must": append([]object{term("doc_id", "")}, conditions...)}}
 }
 
 // named returns a condition with a name.
@@ -132,16 +132,19 @@ func named(name string, condition object) object {
 // some documents that meet the other conditions, with some of their texts.
 func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts int) object {
 	must, filter, should := []object{m.query}, m.filter, slices.Clone(m.extra)
+	var tested []object
 	if among != nil {
-		must, filter, should = nil, append(slices.Clone(m.filter), oneOf("number", among)), append(should, m.query, never(named(hasWords, m.query)))
+		must, filter, should = nil, append(slices.Clone(m.filter), oneOf("number", among)), append(should, m.query)
+		tested = append(tested, named(hasWords, m.query))
 	}
 	if m.complete != nil {
-		should = append(should, never(named(hasAll, m.complete)))
+		tested = append(tested, named(hasAll, m.complete))
 	}
 	if texts > 0 {
-		for _, inner := range m.texts(texts, nil) {
-			should = append(should, never(inner))
-		}
+		tested = append(tested, m.texts(texts, nil)...)
+	}
+	if tested != nil {
+		should = append(should, never(tested...))
 	}
 	byScore := m.byScore(r)
 	titled := object{"constant_score": object{"filter": oneOf("title_key", m.titles), "boost": titledBoost}}
@@ -431,7 +434,7 @@ func (m *matching) count(r *retrieval.Request) []asked {
 		return nil
 	}
 	filter := filters(m.labels, nil, nil)
-	list := []asked{total(filter, &m.total)}
+	var list []asked
 	for _, c := range m.counted[:min(len(m.counted), countedWords)] {
 		list = append(list, total(append(slices.Clone(filter), c.query), &c.n))
 	}

@@ -21,8 +21,8 @@ import (
 // Limits of queries.
 const (
 	maxClauses   = 900 // conditions on words of one query
-	plainClauses = 450 // clauses of the words of a plain query, which are sent twice; OpenSearch accepts 1,024
-	pieceClauses = 90  // clauses of the pieces of words that no document has
+	plainClauses = 280 // clauses of the words of a plain query, which are sent three times; OpenSearch accepts 1,024
+	pieceClauses = 60  // clauses of the pieces of words that no document has
 	expansions   = 1000
 	langsFresh   = 10 * time.Second
 )
@@ -64,7 +64,7 @@ type matching struct {
 	titles   []string   // documents with such a title_key come first
 	words    []*counted // those of the words of the plan
 	counted  []*counted // all of them
-	total    int        // documents with one of the labels
+	total    int        // all documents
 }
 
 // A counted is a condition on words, and the number of documents that meet it; -1 if
@@ -77,9 +77,9 @@ type counted struct {
 // matching returns what a request means for documents in some languages.
 func (s *Store) matching(r *retrieval.Request, langs []analysis.Language) (*matching, error) {
 	s.mu.Lock()
-	t := &translator{langs: langs, now: time.Now(), boost: s.boost}
+	t, documents := &translator{langs: langs, now: time.Now(), boost: s.boost}, s.documents
 	s.mu.Unlock()
-	m := &matching{filter: append(filters(r.Labels, r.Langs, r.Tags), writtenOnly(r.Written)...), labels: r.Labels}
+	m := &matching{total: documents, filter: append(filters(r.Labels, r.Langs, r.Tags), writtenOnly(r.Written)...), labels: r.Labels}
 	for _, option := range r.Text.Options() {
 		if sign, ok := analysis.OptionSign(option); ok {
 			m.filter = append(m.filter, t.sign(sign).query)
@@ -199,7 +199,7 @@ func (m *matching) weight(l *leaf) float32 {
 		}
 	}
 	n = max(n, 0)
-	return float32(l.weight * relevance.IDF(m.total, min(n, m.total)))
+	return float32(l.weight * relevance.IDF(max(n, m.total), n))
 }
 
 // A translator translates the tree of a query.
@@ -623,7 +623,7 @@ func (s *Store) languages(ctx context.Context) ([]analysis.Language, error) {
 
 // languagesBody returns the search for the languages of the documents.
 func languagesBody() object {
-	return object{"size": 0, "track_total_hits": false, "aggs": object{"values": object{"terms": object{"field": "lang", "size": maxValues}}}}
+	return object{"size": 0, "track_total_hits": true, "aggs": object{"values": object{"terms": object{"field": "lang", "size": maxValues}}}}
 }
 
 // noteLanguages notes the languages that a search with languagesBody has found.
@@ -637,7 +637,7 @@ func (s *Store) noteLanguages(r *result) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.langsAt = time.Now()
+	s.langsAt, s.documents = time.Now(), r.Hits.Total.Value
 	return nil
 }
 
