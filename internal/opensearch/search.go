@@ -168,13 +168,15 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 	} else if q, ok := chunkQuery(m.leaves); ok {
 		// The best ones are ranked by their best chunk. The bonuses are those of package
 		// retrieval, so that it does not choose others than the first.
-		best := object{"query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}}, "boost_mode": "multiply"}
+		best := object{"query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}},
+			"boost_mode": "multiply"}
 		var functions []object
 		if m.complete != nil {
 			functions = append(functions, object{"filter": m.complete, "weight": 1 + retrieval.CompleteBonus})
 		}
 		if r.Plan.Language != "" {
-			functions = append(functions, object{"filter": oneOf("lang", []string{r.Plan.Language, ""}), "weight": 1 + retrieval.LanguageBonus})
+			functions = append(functions, object{"filter": oneOf("lang", []string{r.Plan.Language, ""}),
+				"weight": 1 + retrieval.LanguageBonus})
 		}
 		query := best["query"]
 		if functions != nil {
@@ -184,7 +186,8 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 		if m.titles != nil {
 			query = object{"bool": object{"should": []any{query, titled}}}
 		}
-		body["rescore"] = object{"window_size": max(retrieval.Fused, len(among)), "query": object{"query_weight": wholeWeight, "rescore_query_weight": 1, "rescore_query": query}}
+		body["rescore"] = object{"window_size": max(retrieval.Fused, len(among)),
+			"query": object{"query_weight": wholeWeight, "rescore_query_weight": 1, "rescore_query": query}}
 	}
 	return body
 }
@@ -220,7 +223,8 @@ func order(keys []search.SortKey, scored bool) []object {
 	direction := func(desc bool) string { return map[bool]string{false: "asc", true: "desc"}[desc] }
 	var out []object
 	for _, k := range keys {
-		field := map[string]string{"filename": "filename", "created": "created", "content_length": "size", "last_modified": "modified", "timestamp": "modified", "score": "_score"}[k.Field]
+		field := map[string]string{"filename": "filename", "created": "created", "content_length": "size",
+			"last_modified": "modified", "timestamp": "modified", "score": "_score"}[k.Field]
 		if field == "" || field == "_score" && !scored {
 			continue // no document of this store has the field
 		}
@@ -245,8 +249,9 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 			return nil, err
 		}
 		c := candidate{twin: x.Twin, print: x.Print, words: slices.Contains(h.Matched, hasWords)}
-		c.Document = retrieval.Document{Number: x.Number, Chunk: -1, NearChunk: -1, Complete: slices.Contains(h.Matched, hasAll),
-			Titled: slices.Contains(m.titles, x.TitleKey)}
+		c.Document = retrieval.Document{Number: x.Number, Chunk: -1, NearChunk: -1,
+			Complete: slices.Contains(h.Matched, hasAll),
+			Titled:   slices.Contains(m.titles, x.TitleKey)}
 		if r.Plan != nil && r.Plan.Language != "" {
 			c.Same = x.Lang == "" || x.Lang == r.Plan.Language
 		}
@@ -305,7 +310,8 @@ func textsOf(r *retrieval.Request) int {
 // gather is Gather with a number of documents that are read, with some of their
 // texts. It reports whether they are enough, although some have the same text as
 // others.
-func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts int) (c *retrieval.Candidates, enough bool, err error) {
+func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts int) (
+	c *retrieval.Candidates, enough bool, err error) {
 	m := f.m
 	c = &retrieval.Candidates{}
 	var hits, near []rawHit
@@ -394,14 +400,16 @@ func (f *finding) send(ctx context.Context, list []asked) error {
 
 // total returns a search that only counts, and notes the number.
 func total(conditions []object, n *int) asked {
-	return asked{inDocuments, object{"size": 0, "track_total_hits": true, "query": all(conditions...)}, func(r *result) error {
-		*n = r.Hits.Total.Value
-		return nil
-	}}
+	return asked{inDocuments, object{"size": 0, "track_total_hits": true, "query": all(conditions...)},
+		func(r *result) error {
+			*n = r.Hits.Total.Value
+			return nil
+		}}
 }
 
 // countDocuments returns searches for the counts of candidates.
-func (m *matching) countDocuments(r *retrieval.Request, langs []analysis.Language, c *retrieval.Candidates) ([]asked, error) {
+func (m *matching) countDocuments(r *retrieval.Request, langs []analysis.Language, c *retrieval.Candidates) (
+	[]asked, error) {
 	list := []asked{total(append(slices.Clone(m.filter), m.query), &c.Total)}
 	if r.Facets != nil {
 		aggs := object{}
@@ -494,13 +502,15 @@ func (f *finding) nearest(ctx context.Context, r *retrieval.Request, n int) (obj
 		}
 	}
 	knn := object{"vector": r.Vector, "k": n, "ignore_unmapped": true, "filter": all(filter...)}
-	return only(object{"size": n, "track_total_hits": false, "query": object{"knn": object{fieldOfModel(f.s.o.Embedder): knn}}}, "number", "n", "print"), nil
+	return only(object{"size": n, "track_total_hits": false,
+		"query": object{"knn": object{fieldOfModel(f.s.o.Embedder): knn}}}, "number", "n", "print"), nil
 }
 
 // allowed returns the numbers of the documents that meet the conditions beside
 // the query, or nil if there are very many.
 func (f *finding) allowed(ctx context.Context) ([]int64, error) {
-	r, err := f.s.search(ctx, inDocuments, only(object{"size": allowedDocs, "track_total_hits": allowedDocs + 1, "query": all(f.m.filter...)}, "number"))
+	r, err := f.s.search(ctx, inDocuments, only(object{"size": allowedDocs, "track_total_hits": allowedDocs + 1,
+		"query": all(f.m.filter...)}, "number"))
 	if err != nil || r.Hits.Total.Value > allowedDocs {
 		return nil, err
 	}
@@ -536,7 +546,8 @@ func nearOf(hits []rawHit) ([]near, error) {
 // addNear returns documents that match, together with those that are close in
 // meaning, in the order of [retrieval.Candidates]. Chunks whose vectors belong to
 // another state of their document do not count.
-func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates, list []candidate, hits []rawHit) ([]candidate, error) {
+func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates, list []candidate,
+	hits []rawHit) ([]candidate, error) {
 	chunks, err := nearOf(hits)
 	if err != nil || len(chunks) == 0 {
 		return list, err
@@ -587,7 +598,8 @@ func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieva
 			}
 			d.NearChunk, d.Cosine = *x.N, x.cosine
 		}
-		c.Chunks = append(c.Chunks, retrieval.Chunk{Document: x.Number, Number: *x.N, Cosine: x.cosine, HasCosine: true, Complete: d.Complete})
+		c.Chunks = append(c.Chunks, retrieval.Chunk{Document: x.Number, Number: *x.N, Cosine: x.cosine, HasCosine: true,
+			Complete: d.Complete})
 	}
 	c.Total += len(added)
 	if r.Facets != nil && len(added) > 0 {
@@ -631,7 +643,8 @@ func (f *finding) gatherNearest(ctx context.Context, r *retrieval.Request) (*ret
 	}
 	knn := body["query"].(object)["knn"].(object)[fieldOfModel(f.s.o.Embedder)].(object)
 	var hits []rawHit
-	with := total([]object{knn["filter"].(object), term("models", fieldOfModel(f.s.o.Embedder)), {"exists": object{"field": "chunks"}}}, &c.Total)
+	with := total([]object{knn["filter"].(object), term("models", fieldOfModel(f.s.o.Embedder)),
+		{"exists": object{"field": "chunks"}}}, &c.Total)
 	with.in = inVectors
 	if err := f.s.searchAll(ctx, []asked{with, {inVectors, body, func(r *result) error {
 		hits = r.Hits.Hits
@@ -647,7 +660,8 @@ func (f *finding) gatherNearest(ctx context.Context, r *retrieval.Request) (*ret
 	for _, x := range chunks {
 		numbers = append(numbers, x.Number)
 	}
-	answer, err := f.s.search(ctx, inDocuments, only(object{"size": len(numbers), "track_total_hits": false, "query": all(append(slices.Clone(f.m.filter), oneOf("number", numbers))...)}, "number", "print"))
+	answer, err := f.s.search(ctx, inDocuments, only(object{"size": len(numbers), "track_total_hits": false,
+		"query": all(append(slices.Clone(f.m.filter), oneOf("number", numbers))...)}, "number", "print"))
 	if err != nil {
 		return nil, err
 	}
@@ -673,14 +687,16 @@ func (m *matching) rankChunks(body object, n int) {
 	if !ok {
 		return
 	}
-	inner := object{"name": "best", "size": n, "_source": false, "stored_fields": "_none_", "docvalue_fields": []string{"chunks.n"}}
+	inner := object{"name": "best", "size": n, "_source": false, "stored_fields": "_none_",
+		"docvalue_fields": []string{"chunks.n"}}
 	parts := body["query"].(object)["bool"].(object)
 	should, _ := parts["should"].([]object)
 	parts["should"] = append(should, never(object{"nested": object{"path": "chunks", "query": q, "inner_hits": inner}}))
 }
 
 // addChunks adds the best chunks of documents by words.
-func (f *finding) addChunks(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates, list []candidate, hits []rawHit) error {
+func (f *finding) addChunks(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates, list []candidate,
+	hits []rawHit) error {
 	var words []retrieval.Chunk
 	cosine := map[[2]int64]retrieval.Chunk{}
 	for _, x := range c.Chunks {
