@@ -22,8 +22,9 @@ var _ search.Service = (*Store)(nil)
 
 // Limits of searches by meaning.
 const (
-	embedQuery   = 1000   // bytes of a query that are embedded
-	nearChunks   = 200    // chunks by meaning that documents are ranked by
+	embedQuery   = 1000 // bytes of a query that are embedded
+	nearChunks   = retrieval.Fused
+	scoredChunks = 1000   // chunks of the documents by words whose cosines are computed
 	allowedDocs  = 10_000 // documents that a search by meaning can be restricted to
 	titledBoost  = 1000   // what the score of a document whose title is the query is raised by
 	rankedByWord = 1e-5   // a score by the best chunk is greater, and one by the whole document less
@@ -501,9 +502,15 @@ func (f *finding) nearest(ctx context.Context, r *retrieval.Request, n int) (obj
 			filter = append(filter, oneOf("number", allowed))
 		}
 	}
+	return f.knn(r, n, filter), nil
+}
+
+// knn returns a search for the n chunks that are closest in meaning to a query, of
+// those that meet conditions.
+func (f *finding) knn(r *retrieval.Request, n int, filter []object) object {
 	knn := object{"vector": r.Vector, "k": n, "ignore_unmapped": true, "filter": all(filter...)}
 	return only(object{"size": n, "track_total_hits": false,
-		"query": object{"knn": object{fieldOfModel(f.s.o.Embedder): knn}}}, "number", "n", "print"), nil
+		"query": object{"knn": object{fieldOfModel(f.s.o.Embedder): knn}}}, "number", "n", "print")
 }
 
 // allowed returns the numbers of the documents that meet the conditions beside
@@ -563,19 +570,35 @@ func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieva
 		}
 	}
 	known := len(list)
+	var asks []asked
 	if len(unknown) > 0 {
-		answer, err := f.s.search(ctx, inDocuments, f.m.candidates(r, len(unknown), unknown, 0))
-		if err != nil {
-			return nil, err
+		asks = append(asks, asked{inDocuments, f.m.candidates(r, len(unknown), unknown, 0), func(answer *result) error {
+			found, err := f.m.decode(r, answer.Hits.Hits)
+			for _, d := range found {
+				at[d.Number] = len(list)
+				list = append(list, d)
+			}
+			return err
+		}})
+	}
+	// The documents by words that are not among the nearest have a place by meaning, too.
+	var far []int64
+	for _, d := range list[:min(known, retrieval.Fused)] {
+		if !slices.ContainsFunc(chunks, func(x near) bool { return x.Number == d.Number }) {
+			far = append(far, d.Number)
 		}
-		found, err := f.m.decode(r, answer.Hits.Hits)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range found {
-			at[d.Number] = len(list)
-			list = append(list, d)
-		}
+	}
+	if len(far) > 0 {
+		body := f.knn(r, scoredChunks, []object{oneOf("number", far)})
+		body["size"], body["collapse"] = len(far), object{"field": "number"}
+		asks = append(asks, asked{inVectors, body, func(answer *result) error {
+			more, err := nearOf(answer.Hits.Hits)
+			chunks = append(chunks, more...)
+			return err
+		}})
+	}
+	if err := f.s.searchAll(ctx, asks); err != nil {
+		return nil, err
 	}
 	var added []int64
 	documents := 0
@@ -586,7 +609,7 @@ func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieva
 		}
 		d := &list[i]
 		if d.NearChunk < 0 {
-			if documents++; documents > retrieval.Fused {
+			if documents++; documents > retrieval.Fused && i >= known {
 				continue
 			}
 			if !d.words {
