@@ -52,7 +52,8 @@ func (s *Store) Apply(ctx context.Context, changes []document.Change) error {
 }
 
 // applyFirst makes the first n changes, at least one.
-func (s *Store) applyFirst(ctx context.Context, changes []document.Change, known map[string]version) (n int, err error) {
+func (s *Store) applyFirst(ctx context.Context, changes []document.Change, known map[string]version) (
+	n int, err error) {
 	switch c := changes[0]; {
 	case c.Tag != nil && len(changes) > 1 && changes[1].Put != nil && changes[1].Put.ID == c.Tag.ID:
 		_, err = s.retag(ctx, *c.Tag, changes[1].Put)
@@ -64,7 +65,8 @@ func (s *Store) applyFirst(ctx context.Context, changes []document.Change, known
 		var docs []*document.Document
 		size := 0
 		for _, c := range changes {
-			if c.Put == nil || size > batchSize || slices.ContainsFunc(docs, func(d *document.Document) bool { return d.ID == c.Put.ID }) {
+			if c.Put == nil || size > batchSize || slices.ContainsFunc(docs,
+				func(d *document.Document) bool { return d.ID == c.Put.ID }) {
 				break
 			}
 			docs, size = append(docs, c.Put), size+len(c.Put.Text)
@@ -200,7 +202,8 @@ func (s *Store) change(ctx context.Context, ops []operation, rows []*row, stale 
 		if f != nil {
 			ops[i].version = f.version
 		}
-		if f == nil || f.row.Updated != r.Updated || f.row.Hash != r.Hash || f.row.Print != r.Print || f.row.Number != r.Number || !slices.Equal(f.row.Tags, r.Tags) {
+		if f == nil || f.row.Updated != r.Updated || f.row.Hash != r.Hash || f.row.Print != r.Print ||
+			f.row.Number != r.Number || !slices.Equal(f.row.Tags, r.Tags) {
 			err = cmp.Or(err, errs[i])
 		}
 	}
@@ -214,7 +217,8 @@ func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[strin
 		for _, r := range refs {
 			should = append(should, all(term("label", r.Label), term("path", r.Path)))
 		}
-		r, err := s.search(ctx, inDocuments, only(object{"size": len(refs), "seq_no_primary_term": true, "query": all(anyOf(should))}, "doc_id", "number", "chunk_count"))
+		r, err := s.search(ctx, inDocuments, only(object{"size": len(refs), "seq_no_primary_term": true,
+			"query": all(anyOf(should))}, "doc_id", "number", "chunk_count"))
 		if err != nil {
 			return err
 		}
@@ -228,7 +232,8 @@ func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[strin
 			if k, ok := known[rows[i].ID]; ok {
 				v = k
 			}
-			ops = append(ops, operation{action: "delete", meta: object{"_index": s.index(inDocuments), "_id": rows[i].ID, "if_seq_no": v.Seq, "if_primary_term": v.Term}})
+			ops = append(ops, operation{action: "delete", meta: object{"_index": s.index(inDocuments), "_id": rows[i].ID,
+				"if_seq_no": v.Seq, "if_primary_term": v.Term}})
 			stale = append(stale, s.forget(rows[i].Number, rows[i].ChunkCount)...)
 		}
 		errs, err := s.client.bulk(ctx, append(ops, stale...), true)
@@ -254,7 +259,8 @@ func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[strin
 
 // belongs returns the error for a document whose ID is that of another one.
 func belongs(d *document.Document) error {
-	return fmt.Errorf("document %q of label %q has the ID %s, which belongs to another document: %w", d.Path, d.Label, d.ID, errkind.Conflict)
+	return fmt.Errorf("document %q of label %q has the ID %s, which belongs to another document: %w", d.Path, d.Label,
+		d.ID, errkind.Conflict)
 }
 
 // retag changes the tags and the label of a document, puts another state in its place
@@ -280,7 +286,8 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging, put *document
 		return version{}, document.Missing(t.ID)
 	}
 	d := f.row.document()
-	d.Tags = sorted(append(slices.DeleteFunc(d.Tags, func(tag string) bool { return slices.Contains(t.Remove, tag) }), t.Add...))
+	d.Tags = sorted(append(slices.DeleteFunc(d.Tags, func(tag string) bool { return slices.Contains(t.Remove, tag) }),
+		t.Add...))
 	if err := document.CheckTags(d.Tags); err != nil {
 		return version{}, err
 	}
@@ -289,7 +296,8 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging, put *document
 	}
 	if t.Label != "" && t.Label != d.Label {
 		if d.FromSource {
-			return version{}, fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", d.Path, d.Label, errkind.Conflict)
+			return version{}, fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", d.Path,
+				d.Label, errkind.Conflict)
 		}
 		other, err := s.oneRow(ctx, []object{term("label", t.Label), term("path", d.Path)}, "doc_id")
 		if err == nil && other.ID == t.ID {

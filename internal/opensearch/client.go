@@ -76,7 +76,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (c *client) once(ctx context.Context, method, path string, params url.Values, kind string, data []byte, out any) error {
+func (c *client) once(ctx context.Context, method, path string, params url.Values, kind string, data []byte,
+	out any) error {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	target := c.base + path
@@ -110,7 +111,8 @@ func (c *client) once(ctx context.Context, method, path string, params url.Value
 		return c.unreached(ctx, limited, path, err)
 	}
 	if len(answer) > maxAnswer {
-		return &errkind.Remote{Kind: errkind.TooLarge, Endpoint: path, Status: http.StatusBadGateway, Message: "the answer of OpenSearch is too large: ask for less"}
+		return &errkind.Remote{Kind: errkind.TooLarge, Endpoint: path, Status: http.StatusBadGateway,
+			Message: "the answer of OpenSearch is too large: ask for less"}
 	}
 	if resp.StatusCode/100 != 2 {
 		return c.noted(refused(path, resp.StatusCode, answer))
@@ -126,7 +128,8 @@ func (c *client) once(ctx context.Context, method, path string, params url.Value
 
 // unreached returns the error for a request without a whole answer.
 func (c *client) unreached(ctx, limited context.Context, path string, err error) error {
-	remote := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway, Reason: AddressReason,
+	remote := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
+		Reason:  AddressReason,
 		Message: "OpenSearch cannot be reached: check that it runs, and its address"}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -139,9 +142,11 @@ func (c *client) unreached(ctx, limited context.Context, path string, err error)
 	_, wrongHost := errors.AsType[x509.HostnameError](err)
 	switch cause := httpclient.CauseOf(err); {
 	case wrongHost:
-		return unusable(AddressReason, errkind.Denied, "the certificate of OpenSearch is for another host: use the name in the certificate in the address")
+		return unusable(AddressReason, errkind.Denied,
+			"the certificate of OpenSearch is for another host: use the name in the certificate in the address")
 	case cause == httpclient.NotTrusted:
-		return unusable(CAReason, errkind.Denied, "the certificate of OpenSearch is not trusted: name a file with the certificate of its authority")
+		return unusable(CAReason, errkind.Denied,
+			"the certificate of OpenSearch is not trusted: name a file with the certificate of its authority")
 	case cause == httpclient.NoTLS:
 		return unusable(AddressReason, errkind.Denied, "OpenSearch answers without TLS at this address: use opensearch+http")
 	}
@@ -181,7 +186,8 @@ func refused(path string, status int, answer []byte) error {
 	}
 	switch {
 	case status == http.StatusUnauthorized:
-		return &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: path, Status: status, Reason: CredentialsReason, Message: "OpenSearch refuses the credentials: check user and password"}
+		return &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: path, Status: status, Reason: CredentialsReason,
+			Message: "OpenSearch refuses the credentials: check user and password"}
 	case status == http.StatusNotFound && json.Valid(answer) && !strings.Contains(f.Type, "index_not_found"):
 		return errMissing
 	case status == http.StatusConflict:
@@ -189,7 +195,8 @@ func refused(path string, status int, answer []byte) error {
 	case status == http.StatusRequestEntityTooLarge:
 		return f.error(path, status)
 	case !json.Valid(answer) || status/100 == 3:
-		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || status == http.StatusGatewayTimeout {
+		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests ||
+			status == http.StatusGatewayTimeout {
 			return f.error(path, status)
 		}
 		return notOpenSearch(path)
@@ -203,10 +210,12 @@ func (f failure) error(path string, status int) error {
 	if len(f.Root) > 0 {
 		kind, reason = cmp.Or(f.Root[0].Type, kind), cmp.Or(f.Root[0].Reason, reason)
 	}
-	remote := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusServiceUnavailable, Code: code(kind)}
+	remote := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusServiceUnavailable,
+		Code: code(kind)}
 	switch {
 	case kind == "too_many_nested_clauses" || kind == "too_many_clauses":
-		remote.Kind, remote.Status, remote.Message = errkind.Invalid, http.StatusBadRequest, "the query has too many words for OpenSearch: use fewer words or operators"
+		remote.Kind, remote.Status, remote.Message = errkind.Invalid, http.StatusBadRequest,
+			"the query has too many words for OpenSearch: use fewer words or operators"
 	case kind == "cluster_block_exception" && strings.Contains(reason, "disk usage"):
 		remote.Message = "OpenSearch does not accept changes because its disk is almost full: free space on its disk; what is queued is stored afterwards"
 	case kind == "cluster_block_exception":
@@ -221,7 +230,8 @@ func (f failure) error(path string, status int) error {
 	case status >= 500:
 		remote.Message = "OpenSearch cannot answer at the moment, perhaps because some of its shards are missing: check its health"
 	case status == http.StatusRequestEntityTooLarge:
-		remote.Kind, remote.Status, remote.Message = errkind.TooLarge, status, "the document is too large for OpenSearch: split it, or increase http.max_content_length there"
+		remote.Kind, remote.Status, remote.Message = errkind.TooLarge, status,
+			"the document is too large for OpenSearch: split it, or increase http.max_content_length there"
 	default:
 		remote.Kind, remote.Status = errkind.Unsupported, http.StatusNotImplemented
 		remote.Message = "OpenSearch does not understand the request: use OpenSearch 2.19 or later; it says: " + short(reason)
@@ -307,8 +317,10 @@ func (c *client) bulk(ctx context.Context, ops []operation, refresh bool) ([]err
 }
 
 // bulkOnce sends some of the operations. It returns those to send again.
-func (c *client) bulkOnce(ctx context.Context, ops []operation, todo []int, errs []error, refresh bool) (again []int, err error) {
-	params := url.Values{"require_alias": {"true"}, "filter_path": {"items.*.status,items.*._seq_no,items.*._primary_term,items.*.error.type,items.*.error.reason"}}
+func (c *client) bulkOnce(ctx context.Context, ops []operation, todo []int, errs []error, refresh bool) (
+	again []int, err error) {
+	params := url.Values{"require_alias": {"true"},
+		"filter_path": {"items.*.status,items.*._seq_no,items.*._primary_term,items.*.error.type,items.*.error.reason"}}
 	if refresh {
 		params.Set("refresh", "true")
 	}

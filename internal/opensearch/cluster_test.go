@@ -42,7 +42,8 @@ func TestEngines(t *testing.T) {
 	for n, b := range bases {
 		group.Go(func() {
 			for i := range 3 {
-				job, err := b.AddFile(t.Context(), kb.File{Filename: "shared.md", Tags: []string{fmt.Sprintf("collection:c%d", n)}}, strings.NewReader(fmt.Sprintf("# Version %d of engine %d", i, n)))
+				job, err := b.AddFile(t.Context(), kb.File{Filename: "shared.md", Tags: []string{fmt.Sprintf("collection:c%d", n)}},
+					strings.NewReader(fmt.Sprintf("# Version %d of engine %d", i, n)))
 				if err != nil {
 					t.Error(err)
 					continue
@@ -72,7 +73,8 @@ func TestEngines(t *testing.T) {
 	for n, b := range bases {
 		group.Go(func() {
 			for i := range 5 {
-				if _, err := b.AddTags(t.Context(), shared, []string{fmt.Sprintf("collection:x%d-%d", n, i), fmt.Sprintf("tag%d-%d", n, i)}); err != nil && !errors.Is(err, errkind.Conflict) {
+				if _, err := b.AddTags(t.Context(), shared, []string{fmt.Sprintf("collection:x%d-%d", n, i),
+					fmt.Sprintf("tag%d-%d", n, i)}); err != nil && !errors.Is(err, errkind.Conflict) {
 					t.Error(err)
 				}
 			}
@@ -83,7 +85,10 @@ func TestEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	collections := slices.DeleteFunc(slices.Clone(d.Tags), func(tag string) bool { return !strings.HasPrefix(tag, "collection:") })
+	collections := slices.DeleteFunc(slices.Clone(d.Tags), func(tag string) bool {
+		return !strings.HasPrefix(tag,
+			"collection:")
+	})
 	if len(collections) != 1 {
 		t.Errorf("the document has the collections %q, want one", collections)
 	}
@@ -158,7 +163,8 @@ func TestVersions(t *testing.T) {
 	a := address(t)
 	first, second := open(t, a), open(t, a)
 	put := func(s *opensearch.Store, text string) error {
-		return s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "x", Label: "l", Path: "p", Title: "title", Text: text, Chunks: []document.Chunk{{Length: len(text)}}}}})
+		return s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "x", Label: "l", Path: "p", Title: "title",
+			Text: text, Chunks: []document.Chunk{{Length: len(text)}}}}})
 	}
 	if err := put(first, "walrus"); err != nil {
 		t.Fatal(err)
@@ -202,8 +208,10 @@ func TestIsolation(t *testing.T) {
 	if err := s.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
-	parts := []string{"budget", "zeppelin", "OR", "AND", "NOT", "(", ")", "*", "label:hr", "label:*", "*:*", `"`, "-", "+", "||", "&&", "!", "infra*", "?alrus", "walrs~", "^2",
-		"timestamp:[* TO *]", "url:*", "_id:*", "_exists_:label", `\`, "label:(hr OR docs)", "-label:finance", "inurl:hr", "site:hr.example.com", "検索", "doc_id:*"}
+	parts := []string{"budget", "zeppelin", "OR", "AND", "NOT", "(", ")", "*", "label:hr", "label:*", "*:*", `"`, "-", "+",
+		"||", "&&", "!", "infra*", "?alrus", "walrs~", "^2",
+		"timestamp:[* TO *]", "url:*", "_id:*", "_exists_:label", `\`, "label:(hr OR docs)", "-label:finance", "inurl:hr",
+		"site:hr.example.com", "検索", "doc_id:*"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var words []string
@@ -215,7 +223,8 @@ func TestIsolation(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		p, err := s.Search(t.Context(), search.Query{Text: asked, Labels: []string{"finance"}, Num: 50, Distinct: random.IntN(2) == 0, Passages: 1000})
+		p, err := s.Search(t.Context(), search.Query{Text: asked, Labels: []string{"finance"}, Num: 50,
+			Distinct: random.IntN(2) == 0, Passages: 1000})
 		if err != nil {
 			if !errors.Is(err, errkind.Invalid) {
 				t.Errorf("Search(%q) = %v, want a page or an error of kind Invalid", text, err)
@@ -295,14 +304,16 @@ func TestTwins(t *testing.T) {
 	s := open(t, address(t))
 	var changes []document.Change
 	for i, text := range []string{"walrus one", "walrus one", "walrus two", "walrus one", ""} {
-		changes = append(changes, document.Change{Put: &document.Document{ID: fmt.Sprint("id", i), Label: "l", Path: fmt.Sprintf("%d.txt", i), Title: "walrus", Text: text, Hash: "sha256:" + text}})
+		changes = append(changes, document.Change{Put: &document.Document{ID: fmt.Sprint("id", i), Label: "l",
+			Path: fmt.Sprintf("%d.txt", i), Title: "walrus", Text: text, Hash: "sha256:" + text}})
 	}
 	if err := s.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"walrus", "what does the walrus say", ""} {
 		for _, num := range []int{10, 2} {
-			p, err := s.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: num, Distinct: true, Labels: []string{"l"}})
+			p, err := s.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: num, Distinct: true,
+				Labels: []string{"l"}})
 			total := 3
 			if p != nil && p.Total == 5 && num == 2 {
 				total = 5 // copies count as documents unless all documents were read
@@ -329,13 +340,15 @@ func TestManyTwins(t *testing.T) {
 		if i >= 202 {
 			text = fmt.Sprintf("walrus and other animals of the number %d", i)
 		}
-		changes = append(changes, document.Change{Put: &document.Document{ID: fmt.Sprint(i), Label: "l", Path: fmt.Sprintf("%03d", i), Title: "animals", Text: text, Hash: "sha256:" + text}})
+		changes = append(changes, document.Change{Put: &document.Document{ID: fmt.Sprint(i), Label: "l",
+			Path: fmt.Sprintf("%03d", i), Title: "animals", Text: text, Hash: "sha256:" + text}})
 	}
 	if err := s.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
 	p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("walrus"), Num: 10, Distinct: true})
-	if err != nil || p.Total != 4 || len(p.Hits) != 4 || p.Hits[0].ID != "0" || len(p.Hits[0].Also) != 20 || p.Hits[0].Also[0] != "001" {
+	if err != nil || p.Total != 4 || len(p.Hits) != 4 || p.Hits[0].ID != "0" || len(p.Hits[0].Also) != 20 ||
+		p.Hits[0].Also[0] != "001" {
 		t.Errorf("Search() = %+v, %v, want four documents, and first the 202 with the same text", p, err)
 	}
 }
@@ -345,7 +358,8 @@ func TestLongQueries(t *testing.T) {
 	s := open(t, address(t))
 	var changes []document.Change
 	for i, lang := range []string{"en", "de", "fr", "es", "it", "ru", "nl", "pt", "sv", "fi", "ja"} {
-		changes = append(changes, document.Change{Put: &document.Document{ID: lang, Label: "l", Path: fmt.Sprint(i), Title: "walrus", Lang: lang, Text: "The walrus sleeps."}})
+		changes = append(changes, document.Change{Put: &document.Document{ID: lang, Label: "l", Path: fmt.Sprint(i),
+			Title: "walrus", Lang: lang, Text: "The walrus sleeps."}})
 	}
 	if err := s.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
@@ -415,7 +429,8 @@ func TestSwitch(t *testing.T) {
 		return s
 	}
 	put := func(s *opensearch.Store, id string) error {
-		return s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: id, Label: "l", Path: id, Title: "title", Text: "walrus " + id}}})
+		return s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: id, Label: "l", Path: id, Title: "title",
+			Text: "walrus " + id}}})
 	}
 	old := mustOpen(2, opensearch.Stay)
 	for _, id := range []string{"a", "b"} {
@@ -423,7 +438,8 @@ func TestSwitch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := openAs(3, opensearch.Stay); !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(), "knowhow store copy") {
+	if _, err := openAs(3, opensearch.Stay); !errors.Is(err, errkind.Conflict) ||
+		!strings.Contains(err.Error(), "knowhow store copy") {
 		t.Errorf("Open() of a newer version = %v, want an error of kind Conflict that says how to copy the documents", err)
 	}
 	for i := range 2 { // the second copy continues the first one

@@ -15,7 +15,8 @@ func (s *Store) Numbers(ctx context.Context, after int64, n int) ([]int64, error
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.search(ctx, inDocuments, only(object{"size": n, "track_total_hits": false, "sort": []object{{"number": "asc"}},
+	r, err := s.search(ctx, inDocuments, only(object{"size": n, "track_total_hits": false,
+		"sort":  []object{{"number": "asc"}},
 		"query": object{"range": object{"number": object{"gt": after}}}}, "number"))
 	if err != nil {
 		return nil, fmt.Errorf("listing documents: %w", err)

@@ -114,7 +114,8 @@ func (s *Store) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.search(ctx, inDocuments, wordsBody(field, escapeRegexp(prefix)+".*", q.Num, append(filters(q.Labels, q.Langs, nil), object{"prefix": object{field: prefix}})))
+	r, err := s.search(ctx, inDocuments, wordsBody(field, escapeRegexp(prefix)+".*", q.Num,
+		append(filters(q.Labels, q.Langs, nil), object{"prefix": object{field: prefix}})))
 	if err != nil {
 		return nil, fmt.Errorf("suggesting words: %w", err)
 	}
@@ -140,7 +141,8 @@ func (s *Store) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 func wordsBody(field, include string, n int, filter []object) object {
 	words := object{"field": field, "size": n, "order": []object{{"_count": "desc"}, {"_key": "asc"}}, "include": include}
 	return object{"size": 0, "track_total_hits": false, "query": object{"bool": object{"filter": filter}},
-		"aggs": object{"values": object{"terms": words, "aggs": object{"labels": object{"terms": object{"field": "label", "size": pageSize}}}}}}
+		"aggs": object{"values": object{"terms": words, "aggs": object{"labels": object{"terms": object{"field": "label",
+			"size": pageSize}}}}}}
 }
 
 // Limits of the list of popular words.
@@ -157,8 +159,9 @@ func (s *Store) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 		return nil, err
 	}
 	filter := filters(q.Labels, nil, nil)
-	r, err := s.search(ctx, inDocuments, object{"size": 0, "track_total_hits": true, "query": object{"bool": object{"filter": filter}},
-		"aggs": object{"values": object{"terms": object{"field": "words", "size": popularPool}}}})
+	r, err := s.search(ctx, inDocuments, object{"size": 0, "track_total_hits": true,
+		"query": object{"bool": object{"filter": filter}},
+		"aggs":  object{"values": object{"terms": object{"field": "words", "size": popularPool}}}})
 	if err != nil {
 		return nil, fmt.Errorf("listing popular words: %w", err)
 	}
@@ -203,7 +206,8 @@ func nearWords(word string, labels []string, found func([]string)) asked {
 	if n >= retrieval.FarLetters {
 		edits = 2
 	}
-	filter := append(filters(labels, nil, nil), object{"fuzzy": object{"words": object{"value": word, "fuzziness": edits, "prefix_length": 1, "max_expansions": expansions}}})
+	filter := append(filters(labels, nil, nil), object{"fuzzy": object{"words": object{"value": word, "fuzziness": edits,
+		"prefix_length": 1, "max_expansions": expansions}}})
 	include := fmt.Sprintf("%s.{%d,%d}", escapeRegexp(word[:size]), max(0, n-1-edits), n-1+edits)
 	return asked{inDocuments, wordsBody("words", include, similarPool, filter), func(r *result) error {
 		buckets, err := r.buckets("values")

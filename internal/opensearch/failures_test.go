@@ -70,7 +70,8 @@ func at(suffix string, f reply) reply {
 func fake(t *testing.T, replies ...reply) (address string, writes *atomic.Int32) {
 	writes = &atomic.Int32{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "_search") && !strings.HasSuffix(r.URL.Path, "_mget") && r.Method != http.MethodGet {
+		if !strings.HasSuffix(r.URL.Path, "_search") && !strings.HasSuffix(r.URL.Path, "_mget") &&
+			r.Method != http.MethodGet {
 			writes.Add(1)
 		}
 		for _, f := range append(replies, healthy) {
@@ -95,20 +96,35 @@ func TestOpenFailures(t *testing.T) {
 		status int
 		want   string
 	}{
-		"wrong credentials":  {failWith(401, `Unauthorized`), errkind.Unauthorized, 401, "refuses the credentials"},
-		"missing right":      {at("/", failWith(403, `{"error":{"type":"security_exception","reason":"no permissions"}}`)), errkind.Denied, 403, "may not do this"},
-		"a proxy with HTML":  {failWith(200, `<html><body>Sign in</body></html>`), errkind.Unavailable, 502, "not from OpenSearch"},
-		"a redirect":         {failWith(302, `<a href="/login">`), errkind.Unavailable, 502, "not from OpenSearch"},
-		"an error page":      {failWith(404, `<h1>Not found</h1>`), errkind.Unavailable, 502, "not from OpenSearch"},
-		"an older server":    {at("/", failWith(200, `{"version":{"distribution":"opensearch","number":"2.11.0"}}`)), errkind.Unsupported, 0, "OpenSearch 2.11, which is too old: use 2.19 or later"},
-		"Elasticsearch":      {at("/", failWith(200, `{"version":{"number":"8.15.0"}}`)), errkind.Unsupported, 0, "not OpenSearch"},
-		"another service":    {at("/", failWith(200, `{"name":"x"}`)), errkind.Unavailable, 502, "not from OpenSearch"},
-		"red":                {failWith(503, `{"error":{"type":"master_not_discovered_exception","reason":null},"status":503}`), errkind.Unavailable, 503, "cannot answer at the moment"},
-		"an index of others": {at("kb-vectors", failWith(200, `{"kb-vectors-1":{"mappings":{"properties":{}}}}`)), errkind.Conflict, 0, "kb-vectors that knowhow has not created: choose another PREFIX"},
-		"no alias":           {at("kb-vectors", failWith(200, `{"kb-vectors":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":3}}}}}`)), errkind.Conflict, 0, "kb-vectors that knowhow has not created"},
-		"a newer mapping":    {at("kb-documents", failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":3,"analysis":1}}}}}`)), errkind.Conflict, 0, "newer version of knowhow: update this program"},
-		"an older analysis":  {at("kb-documents", failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":1}}}}}`)), errkind.Conflict, 0, `copy the store to itself with "knowhow store copy" of this version`},
-		"an older mapping":   {at("kb-documents", failWith(200, `{"kb-documents-1":{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":1}}}}}`)), errkind.Conflict, 0, `copy the documents to a data folder with "knowhow store copy" of that version`},
+		"wrong credentials": {failWith(401, `Unauthorized`), errkind.Unauthorized, 401, "refuses the credentials"},
+		"missing right": {at("/", failWith(403, `{"error":{"type":"security_exception","reason":"no permissions"}}`)),
+			errkind.Denied, 403, "may not do this"},
+		"a proxy with HTML": {failWith(200, `<html><body>Sign in</body></html>`), errkind.Unavailable, 502,
+			"not from OpenSearch"},
+		"a redirect":    {failWith(302, `<a href="/login">`), errkind.Unavailable, 502, "not from OpenSearch"},
+		"an error page": {failWith(404, `<h1>Not found</h1>`), errkind.Unavailable, 502, "not from OpenSearch"},
+		"an older server": {at("/", failWith(200, `{"version":{"distribution":"opensearch","number":"2.11.0"}}`)),
+			errkind.Unsupported, 0, "OpenSearch 2.11, which is too old: use 2.19 or later"},
+		"Elasticsearch": {at("/", failWith(200, `{"version":{"number":"8.15.0"}}`)), errkind.Unsupported, 0,
+			"not OpenSearch"},
+		"another service": {at("/", failWith(200, `{"name":"x"}`)), errkind.Unavailable, 502, "not from OpenSearch"},
+		"red": {failWith(503,
+			`{"error":{"type":"master_not_discovered_exception","reason":null},"status":503}`), errkind.Unavailable, 503,
+			"cannot answer at the moment"},
+		"an index of others": {at("kb-vectors", failWith(200, `{"kb-vectors-1":{"mappings":{"properties":{}}}}`)),
+			errkind.Conflict, 0, "kb-vectors that knowhow has not created: choose another PREFIX"},
+		"no alias": {at("kb-vectors",
+			failWith(200, `{"kb-vectors":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":3}}}}}`)), errkind.Conflict, 0,
+			"kb-vectors that knowhow has not created"},
+		"a newer mapping": {at("kb-documents",
+			failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":3,"analysis":1}}}}}`)), errkind.Conflict,
+			0, "newer version of knowhow: update this program"},
+		"an older analysis": {at("kb-documents",
+			failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":1}}}}}`)), errkind.Conflict,
+			0, `copy the store to itself with "knowhow store copy" of this version`},
+		"an older mapping": {at("kb-documents",
+			failWith(200, `{"kb-documents-1":{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":1}}}}}`)), errkind.Conflict,
+			0, `copy the documents to a data folder with "knowhow store copy" of that version`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, writes := fake(t, test.reply)
@@ -150,7 +166,8 @@ func TestCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Open(t.Context()); !errors.Is(err, errkind.Denied) || errkind.ReasonOf(err) != opensearch.CAReason || errkind.Retryable(err) {
+	if err := s.Open(t.Context()); !errors.Is(err, errkind.Denied) || errkind.ReasonOf(err) != opensearch.CAReason ||
+		errkind.Retryable(err) {
 		t.Errorf("Open() = %v, want an error about the certificate", err)
 	}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -168,7 +185,8 @@ func TestCertificate(t *testing.T) {
 	if err := plain.Open(t.Context()); err == nil {
 		t.Error("Open() without TLS = nil, want an error")
 	}
-	if _, err := opensearch.New(opensearch.Options{Address: address, CA: []byte("no certificate")}); !errors.Is(err, errkind.Invalid) || errkind.ReasonOf(err) != opensearch.CAReason {
+	if _, err := opensearch.New(opensearch.Options{Address: address, CA: []byte("no certificate")}); !errors.Is(err,
+		errkind.Invalid) || errkind.ReasonOf(err) != opensearch.CAReason {
 		t.Errorf("New() = %v, want an error about the certificates", err)
 	}
 }
@@ -183,7 +201,8 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.CountTypes(t.Context(), nil, nil)
-	if remote, ok := errors.AsType[*errkind.Remote](err); !ok || remote.Status != http.StatusBadGateway || !errkind.Retryable(err) {
+	if remote, ok := errors.AsType[*errkind.Remote](err); !ok || remote.Status != http.StatusBadGateway ||
+		!errkind.Retryable(err) {
 		t.Errorf("CountTypes() = %v, want a retryable error with status 502", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -201,23 +220,32 @@ func TestWriteFailures(t *testing.T) {
 		want  string
 		retry bool
 	}{
-		"a full disk":       {at("_bulk", failWith(429, unread)), errkind.Unavailable, "its disk is almost full", true},
-		"a full disk, each": {at("_bulk", items(t, 429, "cluster_block_exception", "disk usage exceeded flood-stage watermark")), errkind.Unavailable, "its disk is almost full", true},
-		"a blocked index":   {at("_bulk", failWith(403, `{"error":{"type":"cluster_block_exception","reason":"index read-only (api)"}}`)), errkind.Unavailable, "an index is blocked", true},
-		"a missing index":   {at("_bulk", items(t, 404, "index_not_found_exception", "no such index [kb-documents-1-open] and [require_alias] request flag is [true]")), errkind.Unavailable, "an index of the store is missing", true},
-		"too large":         {at("_bulk", failWith(413, ``)), errkind.TooLarge, "the document is too large for OpenSearch", false},
-		"a lost primary":    {at("_bulk", items(t, 503, "unavailable_shards_exception", "primary shard is not active")), errkind.Unavailable, "cannot answer at the moment", true},
-		"a late write":      {at("_bulk", conflicting), errkind.Conflict, "another process has changed the document", false},
+		"a full disk": {at("_bulk", failWith(429, unread)), errkind.Unavailable, "its disk is almost full", true},
+		"a full disk, each": {at("_bulk", items(t, 429, "cluster_block_exception",
+			"disk usage exceeded flood-stage watermark")), errkind.Unavailable, "its disk is almost full", true},
+		"a blocked index": {at("_bulk",
+			failWith(403, `{"error":{"type":"cluster_block_exception","reason":"index read-only (api)"}}`)), errkind.Unavailable,
+			"an index is blocked", true},
+		"a missing index": {at("_bulk", items(t, 404, "index_not_found_exception",
+			"no such index [kb-documents-1-open] and [require_alias] request flag is [true]")), errkind.Unavailable,
+			"an index of the store is missing", true},
+		"too large": {at("_bulk", failWith(413, ``)), errkind.TooLarge, "the document is too large for OpenSearch",
+			false},
+		"a lost primary": {at("_bulk", items(t, 503, "unavailable_shards_exception", "primary shard is not active")),
+			errkind.Unavailable, "cannot answer at the moment", true},
+		"a late write": {at("_bulk", conflicting), errkind.Conflict, "another process has changed the document", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address, _ := fake(t, test.reply, at("_mget", failWith(200, `{"docs":[]}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
-				return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
-			}))
+			address, _ := fake(t, test.reply, at("_mget", failWith(200, `{"docs":[]}`)),
+				at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
+					return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
+				}))
 			s, err := opensearch.New(opensearch.Options{Address: address})
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "a", Label: "l", Path: "p", Title: "t", Text: "text"}}})
+			err = s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "a", Label: "l", Path: "p", Title: "t",
+				Text: "text"}}})
 			if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.want) || errkind.Retryable(err) != test.retry {
 				t.Errorf("Apply() = %v (retryable: %v), want %q", err, errkind.Retryable(err), test.want)
 			}
@@ -240,7 +268,8 @@ func items(t *testing.T, status int, kind, reason string) reply {
 			if json.Unmarshal([]byte(line), &action) == nil && len(action) == 1 {
 				for name, a := range action {
 					if a.ID != "" {
-						out = append(out, map[string]any{name: map[string]any{"status": status, "error": map[string]string{"type": kind, "reason": reason}}})
+						out = append(out, map[string]any{name: map[string]any{"status": status,
+							"error": map[string]string{"type": kind, "reason": reason}}})
 					}
 				}
 			}
@@ -282,16 +311,18 @@ func TestBackpressure(t *testing.T) {
 		fmt.Fprintf(w, `{"items":[%s]}`, strings.Join(out, ","))
 		return true
 	}
-	address, _ := fake(t, at("_bulk", busy), at("_mget", failWith(200, `{"docs":[]}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
-		return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
-	}))
+	address, _ := fake(t, at("_bulk", busy), at("_mget", failWith(200, `{"docs":[]}`)),
+		at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
+			return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
+		}))
 	s, err := opensearch.New(opensearch.Options{Address: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var changes []document.Change
 	for _, id := range []string{"a", "b", "c"} {
-		changes = append(changes, document.Change{Put: &document.Document{ID: id, Label: "l", Path: id, Title: "t", Text: "text"}})
+		changes = append(changes, document.Change{Put: &document.Document{ID: id, Label: "l", Path: id, Title: "t",
+			Text: "text"}})
 	}
 	if err := s.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
@@ -333,12 +364,14 @@ func TestOwnConflict(t *testing.T) {
 		return true
 	}
 	get := func(w http.ResponseWriter, r *http.Request) bool {
-		json.NewEncoder(w).Encode(map[string]any{"docs": []any{map[string]any{"_id": "a", "found": row != nil, "_source": row}}})
+		json.NewEncoder(w).Encode(map[string]any{"docs": []any{map[string]any{"_id": "a", "found": row != nil,
+			"_source": row}}})
 		return true
 	}
-	address, _ := fake(t, at("_bulk", bulk), at("_mget", get), at("_search", failWith(200, `{"hits":{"hits":[]}}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
-		return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
-	}))
+	address, _ := fake(t, at("_bulk", bulk), at("_mget", get), at("_search", failWith(200, `{"hits":{"hits":[]}}`)),
+		at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
+			return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
+		}))
 	s, err := opensearch.New(opensearch.Options{Address: address})
 	if err != nil {
 		t.Fatal(err)
@@ -370,10 +403,13 @@ func (direction) MaxTokens() int { return 0 }
 // TestEmbeddedByOther checks that it is no error if another process stores the
 // vector of a chunk at the same time.
 func TestEmbeddedByOther(t *testing.T) {
-	address, _ := fake(t, at("_bulk", items(t, 409, "version_conflict_engine_exception", "version conflict")), at("_mapping", failWith(200, `{}`)),
+	address, _ := fake(t, at("_bulk", items(t, 409, "version_conflict_engine_exception", "version conflict")),
+		at("_mapping", failWith(200, `{}`)),
 		at("_stats/docs", failWith(200, `{}`)), at("kb-vectors-1-open/_mget", failWith(200, `{"docs":[]}`)),
-		at("kb-documents-1-open/_mget", failWith(200, `{"docs":[{"_id":"a","found":true,"_source":{"number":1,"print":"x","text":"text"}}]}`)),
-		at("kb-documents-1-open/_search", failWith(200, `{"hits":{"hits":[{"fields":{"number":[1],"doc_id":["a"],"print":["x"],"updated":[1],"chunk_count":[1]},"sort":[1,1]}]}}`)))
+		at("kb-documents-1-open/_mget",
+			failWith(200, `{"docs":[{"_id":"a","found":true,"_source":{"number":1,"print":"x","text":"text"}}]}`)),
+		at("kb-documents-1-open/_search",
+			failWith(200, `{"hits":{"hits":[{"fields":{"number":[1],"doc_id":["a"],"print":["x"],"updated":[1],"chunk_count":[1]},"sort":[1,1]}]}}`)))
 	s, err := opensearch.New(opensearch.Options{Address: address})
 	if err != nil {
 		t.Fatal(err)

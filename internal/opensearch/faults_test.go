@@ -52,7 +52,8 @@ func TestFaults(t *testing.T) {
 	prefix := fmt.Sprintf("faults%d", time.Now().UnixMilli())
 	// Two engines use a load balancer, and two a name with the addresses of all
 	// nodes.
-	stores := []string{"opensearch+http://" + balancer.address + "/" + prefix, "opensearch+http://opensearch:9201/" + prefix}
+	stores := []string{"opensearch+http://" + balancer.address + "/" + prefix, "opensearch+http://opensearch:9201/" +
+		prefix}
 	l := &load{t: t, done: make(chan struct{}), shared: map[string]bool{}}
 	for i := range 4 {
 		l.engines = append(l.engines, startEngine(t, program, filepath.Join(dir, fmt.Sprint("data", i)), i, stores[i%2]))
@@ -153,7 +154,8 @@ type cluster struct {
 // fault makes or ends a fault of a node.
 func (c *cluster) fault(node int, name string) {
 	c.t.Helper()
-	status, body := request(context.Background(), http.MethodPost, fmt.Sprintf("%s/%d/%s", c.control, node, name), "", nil, nil)
+	status, body := request(context.Background(), http.MethodPost, fmt.Sprintf("%s/%d/%s", c.control, node, name), "", nil,
+		nil)
 	if status != http.StatusOK {
 		c.t.Fatalf("%s of node %d: status %d: %s", name, node, status, body)
 	}
@@ -197,7 +199,8 @@ func (c *cluster) green() {
 				Nodes  int    `json:"number_of_nodes"`
 				Moving int    `json:"relocating_shards"`
 			}
-			if !c.getFrom(ctx, node, "/_cluster/health?cluster_manager_timeout=2s", &health) || health.Status != "green" || health.Nodes != len(c.nodes) || health.Moving > 0 {
+			if !c.getFrom(ctx, node, "/_cluster/health?cluster_manager_timeout=2s", &health) || health.Status != "green" ||
+				health.Nodes != len(c.nodes) || health.Moving > 0 {
 				return false
 			}
 		}
@@ -305,7 +308,8 @@ func newBalancer(t *testing.T, nodes []string) *balancer {
 		working.Go(func() {
 			for ctx.Err() == nil {
 				limited, cancel := context.WithTimeout(ctx, 2*time.Second)
-				status, _ := request(limited, http.MethodGet, "http://"+node+"/_cluster/health?cluster_manager_timeout=1s&timeout=1s", "", nil, nil)
+				status, _ := request(limited, http.MethodGet,
+					"http://"+node+"/_cluster/health?cluster_manager_timeout=1s&timeout=1s", "", nil, nil)
 				cancel()
 				b.set(node, status == http.StatusOK)
 				select {
@@ -547,9 +551,11 @@ func (l *load) add(e *engine, n int) {
 		x.word = ""
 		file(fmt.Sprintf("shared%d.md", n%7), fmt.Sprintf("# Version %d\n\nWritten by engine %d.", n, e.n))
 	case n%2 == 0:
-		file(fmt.Sprintf("file%d.md", n), fmt.Sprintf("# File %d\n\nThe word of this file is %s.\n\n## Further\n\n%s", n, x.word, strings.Repeat("The walrus sleeps on the ice. ", n%200)))
+		file(fmt.Sprintf("file%d.md", n), fmt.Sprintf("# File %d\n\nThe word of this file is %s.\n\n## Further\n\n%s", n,
+			x.word, strings.Repeat("The walrus sleeps on the ice. ", n%200)))
 	default:
-		body, _ = json.Marshal(map[string]any{"type": "note", "text": "The word of this note is " + x.word + ".", "tags": []string{"collection:notes"}})
+		body, _ = json.Marshal(map[string]any{"type": "note", "text": "The word of this note is " + x.word + ".",
+			"tags": []string{"collection:notes"}})
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -615,7 +621,10 @@ func (l *load) search(e *engine, x *entry, final bool) bool {
 	var answer kb.SearchResult
 	from := time.Now()
 	status, text := request(ctx, http.MethodPost, e.url+"/search", "application/json", body, &answer)
-	found := !words || slices.ContainsFunc(answer.Results, func(r kb.Result) bool { return strings.Contains(r.Text, x.word) })
+	found := !words || slices.ContainsFunc(answer.Results, func(r kb.Result) bool {
+		return strings.Contains(r.Text,
+			x.word)
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.searches = append(l.searches, madeSearch{from, time.Since(from), status, found})
@@ -687,8 +696,10 @@ func (l *load) report(t *testing.T, from, green, to time.Time) {
 		counts = append(counts, fmt.Sprintf("%d×%d", statuses[status], status))
 	}
 	t.Logf("green after %v, queues empty after %v\n  searches %s, failed during %v, slowest %v, %d found nothing\n  %d documents accepted, slowest answer %v, longest wait until done %v",
-		green.Sub(from).Round(time.Second), to.Sub(from).Round(time.Second), strings.Join(counts, " "), last.Sub(first).Round(100*time.Millisecond),
-		slowest.Round(100*time.Millisecond), missed, accepted, slowAdd.Round(time.Millisecond), wait.Round(100*time.Millisecond))
+		green.Sub(from).Round(time.Second), to.Sub(from).Round(time.Second), strings.Join(counts, " "),
+		last.Sub(first).Round(100*time.Millisecond),
+		slowest.Round(100*time.Millisecond), missed, accepted, slowAdd.Round(time.Millisecond),
+		wait.Round(100*time.Millisecond))
 }
 
 // check checks that everything that was accepted is stored once and is found.
@@ -696,7 +707,8 @@ func (l *load) check() {
 	var list []kb.Document
 	for {
 		var page kb.DocumentList
-		status, text := request(context.Background(), http.MethodGet, fmt.Sprintf("%s/documents?limit=100&offset=%d", l.engines[0].url, len(list)), "", nil, &page)
+		status, text := request(context.Background(), http.MethodGet,
+			fmt.Sprintf("%s/documents?limit=100&offset=%d", l.engines[0].url, len(list)), "", nil, &page)
 		if status != http.StatusOK {
 			l.t.Fatalf("listing documents: status %d: %s", status, text)
 		}
@@ -738,11 +750,13 @@ func (l *load) check() {
 		checking.Go(func() {
 			for n := i; n < len(l.entries); n += len(l.engines) {
 				if x := l.entries[n]; x.word != "" && !l.search(e, x, true) {
-					l.t.Errorf("job %d of engine %d, accepted %s, done %s: %s is not found", x.job, x.engine.n, x.accepted.Format(time.TimeOnly), x.ended.Format(time.TimeOnly), cmp.Or(x.path, "the note"))
+					l.t.Errorf("job %d of engine %d, accepted %s, done %s: %s is not found", x.job, x.engine.n,
+						x.accepted.Format(time.TimeOnly), x.ended.Format(time.TimeOnly), cmp.Or(x.path, "the note"))
 				}
 			}
 			for n := i; n < len(list); n += len(l.engines) {
-				if status, text := request(context.Background(), http.MethodGet, fmt.Sprintf("%s/documents/%d", e.url, list[n].ID), "", nil, nil); status != http.StatusOK {
+				if status, text := request(context.Background(), http.MethodGet, fmt.Sprintf("%s/documents/%d", e.url, list[n].ID),
+					"", nil, nil); status != http.StatusOK {
 					l.t.Errorf("reading document %d: status %d: %s", list[n].ID, status, text)
 				}
 			}

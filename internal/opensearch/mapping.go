@@ -163,7 +163,8 @@ func (s *Store) hasVectors(ctx context.Context) (bool, error) {
 		Name      string `json:"name"`
 		Component string `json:"component"`
 	}
-	err := s.client.do(ctx, http.MethodGet, "/_cat/plugins", url.Values{"format": {"json"}, "h": {"name,component"}}, nil, &rows)
+	err := s.client.do(ctx, http.MethodGet, "/_cat/plugins", url.Values{"format": {"json"}, "h": {"name,component"}}, nil,
+		&rows)
 	if errors.Is(err, errkind.Denied) {
 		return false, nil // the user may not ask; words can be searched
 	}
@@ -172,7 +173,8 @@ func (s *Store) hasVectors(ctx context.Context) (bool, error) {
 	}
 	nodes := map[string]bool{}
 	for _, r := range rows {
-		nodes[r.Name] = nodes[r.Name] || strings.HasSuffix(r.Component, "opensearch-knn") || strings.HasSuffix(r.Component, "KNNPlugin")
+		nodes[r.Name] = nodes[r.Name] || strings.HasSuffix(r.Component, "opensearch-knn") ||
+			strings.HasSuffix(r.Component, "KNNPlugin")
 	}
 	for _, has := range nodes {
 		if !has {
@@ -207,7 +209,8 @@ func (s *Store) body(n newIndex) object {
 		settings["analysis"] = object{
 			"tokenizer": object{"tokens": object{"type": "whitespace", "max_token_length": 1 << 16}},
 			"filter": object{
-				"beside":    object{"type": "pattern_capture", "preserve_original": false, "patterns": []string{"([^" + between + "]+)"}},
+				"beside": object{"type": "pattern_capture", "preserve_original": false,
+					"patterns": []string{"([^" + between + "]+)"}},
 				"frequency": object{"type": "delimited_term_freq", "delimiter": between},
 			},
 			"analyzer": object{
@@ -217,10 +220,12 @@ func (s *Store) body(n newIndex) object {
 		}
 		settings["similarity"] = object{"weighed": object{"type": "BM25", "k1": relevance.K1 * scale, "b": 0}}
 		mappings["properties"] = documentFields
-		mappings["_source"] = object{"excludes": []string{"all", "title_tokens", "text_tokens", "words", "title_words", "title_key", "hit", "chunks"}}
+		mappings["_source"] = object{"excludes": []string{"all", "title_tokens", "text_tokens", "words", "title_words",
+			"title_key", "hit", "chunks"}}
 	case inVectors:
 		settings["knn"] = true
-		mappings["properties"] = object{"number": number, "label": keyword, "print": keyword, "n": number, "hash": value, "chunks": number, "models": keyword}
+		mappings["properties"] = object{"number": number, "label": keyword, "print": keyword, "n": number, "hash": value,
+			"chunks": number, "models": keyword}
 	case inState:
 		mappings["properties"] = object{"kept": kept, "next": number}
 	}
@@ -244,15 +249,19 @@ var (
 // documentFields are the fields of a document.
 var documentFields = object{
 	"number": number, "doc_id": keyword, "label": keyword, "path": keyword, "from_source": object{"type": "boolean"},
-	"source_path": keyword, "tags": keyword, "type": keyword, "title": value, "url": keyword, "site": keyword, "lang": keyword,
+	"source_path": keyword, "tags": keyword, "type": keyword, "title": value, "url": keyword, "site": keyword,
+	"lang":     keyword,
 	"mimetype": keyword, "filetype": keyword, "filename": keyword, "host": keyword, "size": number, "modified": number,
-	"created": number, "updated": number, "hash": keyword, "twin": keyword, "text_size": number, "chunk_count": number, "print": value,
-	"text": stored, "kept": kept, "hit": value,
-	"all": tokens, "title_tokens": tokens, "text_tokens": tokens, "words": keyword, "title_words": keyword, "title_key": keyword,
+	"created": number, "updated": number, "hash": keyword, "twin": keyword, "text_size": number, "chunk_count": number,
+	"print": value,
+	"text":  stored, "kept": kept, "hit": value,
+	"all": tokens, "title_tokens": tokens, "text_tokens": tokens, "words": keyword, "title_words": keyword,
+	"title_key": keyword,
 	"chunks": object{"type": "nested", "properties": object{
 		"n": number, "off": number, "end": number,
-		"kept":   object{"type": "keyword", "index": false, "doc_values": false, "store": true},
-		"tokens": object{"type": "text", "analyzer": "frequencies", "search_analyzer": "whitespace", "index_options": "freqs", "norms": false, "similarity": "weighed"},
+		"kept": object{"type": "keyword", "index": false, "doc_values": false, "store": true},
+		"tokens": object{"type": "text", "analyzer": "frequencies", "search_analyzer": "whitespace", "index_options": "freqs",
+			"norms": false, "similarity": "weighed"},
 	}},
 }
 
@@ -268,7 +277,8 @@ type described struct {
 
 // describe returns the indexes with a name or alias.
 func (s *Store) describe(ctx context.Context, name string) (found map[string]described, err error) {
-	err = s.client.do(ctx, http.MethodGet, "/"+name, url.Values{"ignore_unavailable": {"true"}, "allow_no_indices": {"true"}}, nil, &found)
+	err = s.client.do(ctx, http.MethodGet, "/"+name, url.Values{"ignore_unavailable": {"true"},
+		"allow_no_indices": {"true"}}, nil, &found)
 	return found, err
 }
 
@@ -277,19 +287,23 @@ func (s *Store) checkVersion(name string, m *meta) error {
 	const newer = " was written by a newer version of knowhow: update this program"
 	switch {
 	case m == nil:
-		return unusable(AddressReason, errkind.Conflict, "OpenSearch has an index with the name "+name+" that knowhow has not created: choose another PREFIX")
+		return unusable(AddressReason, errkind.Conflict,
+			"OpenSearch has an index with the name "+name+" that knowhow has not created: choose another PREFIX")
 	case m.Version > s.o.version.Version || m.Analysis > s.o.version.Analysis:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.opened { // it was replaced while this program was running
-			return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: "/" + name, Status: http.StatusServiceUnavailable, Message: "the index " + name + newer}
+			return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: "/" + name, Status: http.StatusServiceUnavailable,
+				Message: "the index " + name + newer}
 		}
 		return unusable(AddressReason, errkind.Conflict, "the index "+name+newer)
 	case m.Version < leastReadable:
-		return unusable(AddressReason, errkind.Conflict, "the index "+name+" was written by an older version of knowhow, and this version cannot read it: copy the documents to a data folder with "+
-			"\"knowhow store copy\" of that version, and from there to another PREFIX with that of this version")
+		return unusable(AddressReason, errkind.Conflict,
+			"the index "+name+" was written by an older version of knowhow, and this version cannot read it: copy the documents to a data folder with "+
+				"\"knowhow store copy\" of that version, and from there to another PREFIX with that of this version")
 	case *m != s.o.version && s.o.Move == Stay:
-		return unusable(AddressReason, errkind.Conflict, "the index "+name+" was written by an older version of knowhow: end the programs of that version, and copy the store to itself with \"knowhow store copy\" of this version")
+		return unusable(AddressReason, errkind.Conflict,
+			"the index "+name+" was written by an older version of knowhow: end the programs of that version, and copy the store to itself with \"knowhow store copy\" of this version")
 	}
 	return nil
 }
@@ -330,11 +344,13 @@ func (s *Store) checkIndexes(ctx context.Context, now *indexes) (missing []newIn
 				return nil, err
 			}
 			if len(found) == 0 {
-				missing = append(missing, newIndex{s.numbered(in, now.number), in, []string{s.numbered(in, now.number) + openSuffix}})
+				missing = append(missing, newIndex{s.numbered(in, now.number), in,
+					[]string{s.numbered(in, now.number) + openSuffix}})
 			}
 			for index, f := range found {
 				if m := f.Mappings.Meta.Knowhow; m == nil || *m != s.o.version {
-					return nil, unusable(AddressReason, errkind.Conflict, "OpenSearch has an index with the name "+index+" of another version: delete it")
+					return nil, unusable(AddressReason, errkind.Conflict,
+						"OpenSearch has an index with the name "+index+" of another version: delete it")
 				}
 				now.note(f)
 			}

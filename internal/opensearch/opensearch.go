@@ -93,20 +93,21 @@ type Store struct {
 
 	numbering sync.Mutex // for next, limit and size
 
-	mu       sync.Mutex
-	ready    bool  // the indexes exist
-	opened   bool  // ready has been true
-	failed   error // of the last attempt to open the store
-	failedAt time.Time
-	boost    float64         // of tokens of chunks, so that their scores are those of package index
-	vectors  bool            // the cluster has the k-NN plugin
-	fields   map[string]bool // fields of vectors that exist
-	current  int             // number of the indexes
-	next     int64           // number of the next new document, if it is less than limit
-	limit    int64
-	size     int64                      // of the next range of numbers that is reserved, at least
-	langs    map[analysis.Language]bool // of the documents
-	langsAt  time.Time
+	mu        sync.Mutex
+	ready     bool  // the indexes exist
+	opened    bool  // ready has been true
+	failed    error // of the last attempt to open the store
+	failedAt  time.Time
+	boost     float64         // of tokens of chunks, so that their scores are those of package index
+	vectors   bool            // the cluster has the k-NN plugin
+	fields    map[string]bool // fields of vectors that exist
+	current   int             // number of the indexes
+	next      int64           // number of the next new document, if it is less than limit
+	limit     int64
+	size      int64                      // of the next range of numbers that is reserved, at least
+	langs     map[analysis.Language]bool // of the documents
+	langsAt   time.Time
+	documents int // at langsAt
 
 	embedding sync.Mutex       // held by EmbedNext
 	passes    map[string]*pass // by model and labels
@@ -148,7 +149,8 @@ func New(o Options) (*Store, error) {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(o.CA) {
-			return nil, &errkind.Restriction{Reason: CAReason, Err: fmt.Errorf("reading the certificates for OpenSearch: want certificates in PEM: %w", errkind.Invalid)}
+			return nil, &errkind.Restriction{Reason: CAReason,
+				Err: fmt.Errorf("reading the certificates for OpenSearch: want certificates in PEM: %w", errkind.Invalid)}
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
@@ -157,7 +159,8 @@ func New(o Options) (*Store, error) {
 		prefix: prefix,
 		fields: map[string]bool{}, opening: make(chan struct{}, 1), current: 1, passes: map[string]*pass{},
 	}
-	s.client = &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout, http: httpclient.New(transport), lost: s.reopen}
+	s.client = &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout,
+		http: httpclient.New(transport), lost: s.reopen}
 	return s, nil
 }
 
@@ -173,7 +176,8 @@ func parse(o *Options) (base, prefix string, err error) {
 	prefix = strings.Trim(u.Path, "/")
 	switch {
 	case u.RawQuery != "" || u.Fragment != "":
-		return "", "", fmt.Errorf("reading the address of the store: want no query and no fragment in %s: %w", form, errkind.Invalid)
+		return "", "", fmt.Errorf("reading the address of the store: want no query and no fragment in %s: %w", form,
+			errkind.Invalid)
 	case !prefixForm.MatchString(prefix):
 		return "", "", fmt.Errorf("reading the address of the store: want %s, where PREFIX begins with a lower-case letter and has at most 64 lower-case letters, digits, \"_\" and \"-\": %w", form, errkind.Invalid)
 	}
@@ -182,7 +186,8 @@ func parse(o *Options) (base, prefix string, err error) {
 		o.Password, _ = u.User.Password()
 	}
 	if strings.ContainsFunc(o.Username+o.Password, func(r rune) bool { return r < ' ' }) {
-		return "", "", fmt.Errorf("reading the credentials of the store: want no control characters in them: %w", errkind.Invalid)
+		return "", "", fmt.Errorf("reading the credentials of the store: want no control characters in them: %w",
+			errkind.Invalid)
 	}
 	return u.Scheme + "://" + u.Host, prefix, nil
 }

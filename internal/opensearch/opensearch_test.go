@@ -184,7 +184,8 @@ func TestWithoutVectors(t *testing.T) {
 		t.Errorf("EmbedNext() = %v, want an error of kind Unsupported", err)
 	}
 	status, err := b.Status(t.Context())
-	if err != nil || status.Model["name"] != "none" || !strings.Contains(fmt.Sprint(status.Model["reason"]), "k-NN plugin") {
+	if err != nil || status.Model["name"] != "none" || !strings.Contains(fmt.Sprint(status.Model["reason"]),
+		"k-NN plugin") {
 		t.Errorf("Status() = %+v, %v, want no model because of the k-NN plugin", status, err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 const (
 	maxAlso    = 20 // other documents with the text of a hit that are named
 	pageChunks = 5  // chunks of each document that are read for passages; more of those with many good ones
-	nearBest   = 3  // of these, those whose scores depend on the distances between words
+	nearBest   = 10 // best chunks of a page whose scores depend on the distances between words
 )
 
 // A pageRow is a document of a page with some of its chunks.
@@ -43,8 +43,10 @@ func (r *pageRow) chunk(n int) chunk {
 // other chunks that have some numbers. Documents that do not meet the conditions are
 // left out. out gets the others by number.
 func (m *matching) rowsOf(documents []int64, n int, others []int, out map[int64]*pageRow) asked {
-	query := object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("number", documents)), "should": slices.Concat(m.texts(n, others), []object{})}}
-	return asked{inDocuments, only(object{"size": len(documents), "track_total_hits": false, "query": query}, rowFields...), func(r *result) error {
+	query := object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("number", documents)),
+		"should": slices.Concat(m.texts(n, others), []object{})}}
+	return asked{inDocuments, only(object{"size": len(documents), "track_total_hits": false, "query": query},
+		rowFields...), func(r *result) error {
 		return readRows(r.Hits.Hits, out)
 	}}
 }
@@ -83,11 +85,19 @@ func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[i
 	if len(wanted) == 0 {
 		return nil
 	}
+	condition := m.query
+	if m.words != nil { // documents with the same text have the same words
+		condition = object{"match_all": object{}}
+	}
 	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []string{"_doc"},
-		"query": all(append(slices.Clone(m.filter), m.query, oneOf("twin", wanted))...)}, "number", "path", "source_path", "title", "twin")
+		"query": all(append(slices.Clone(m.filter), condition, oneOf("twin", wanted))...)}, "number", "path", "source_path",
+		"title", "twin")
 	return []asked{{inDocuments, body, func(r *result) error {
 		rows, err := r.rows()
-		slices.SortFunc(rows, func(a, b row) int { return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Number, b.Number)) })
+		slices.SortFunc(rows, func(a, b row) int {
+			return cmp.Or(strings.Compare(a.Path, b.Path),
+				cmp.Compare(a.Number, b.Number))
+		})
 		for _, n := range documents {
 			for _, o := range rows {
 				if o.Twin == twins[n] && o.Number != n && o.Path != "" && len(out[n]) < maxAlso {
@@ -101,7 +111,8 @@ func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[i
 
 // Read reads the documents of a page; see [retrieval.Store]. If they were read with the
 // candidates, it only asks for documents with the same texts.
-func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retrieval.Document) (retrieval.Contents, error) {
+func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retrieval.Document) (
+	retrieval.Contents, error) {
 	c := &contents{s: f.s, m: f.m, page: page}
 	var missing, numbers []int64
 	var others []int
@@ -113,7 +124,8 @@ func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retriev
 	}
 	for _, d := range page {
 		x := f.rows[d.Number]
-		more := r.Passages > 0 && x != nil && len(x.chunks) == pageChunks && x.ChunkCount > pageChunks && x.chunks[pageChunks-1].score >= passage.LeastScore*best
+		more := r.Passages > 0 && x != nil && len(x.chunks) == pageChunks && x.ChunkCount > pageChunks &&
+			x.chunks[pageChunks-1].score >= passage.LeastScore*best
 		if x == nil || more || len(x.chunks) == 0 && x.chunk(max(d.NearChunk, 0)).End == 0 && x.TextSize > 0 {
 			missing = append(missing, d.Number)
 			if d.Chunk < 0 || d.NearChunk >= 0 {
@@ -178,11 +190,17 @@ func (c *contents) Chunks(context.Context) ([]retrieval.Chunk, error) {
 	}
 	var all []placed
 	for i, r := range c.rows {
-		for _, x := range c.m.preferNear(r) {
+		for _, x := range r.chunks {
 			all = append(all, placed{x, i})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(b.score, a.score) })
+	byScore := func(a, b placed) int { return cmp.Compare(b.score, a.score) }
+	slices.SortStableFunc(all, byScore)
+	near := c.m.nearness()
+	for i, x := range all[:min(len(all), nearBest)] {
+		all[i].score += near(x.Text, analysis.LanguageOf(c.rows[x.place].Lang))
+	}
+	slices.SortStableFunc(all, byScore)
 	var out []retrieval.Chunk
 	for _, x := range all[:min(len(all), passage.MaxChunks)] {
 		c.chunks, c.places = append(c.chunks, x.chunk), append(c.places, x.place)
@@ -191,12 +209,9 @@ func (c *contents) Chunks(context.Context) ([]retrieval.Chunk, error) {
 	return out, nil
 }
 
-// preferNear returns the chunks of a document that match. It raises the scores of the
-// best ones in which words that follow each other in the query stand close together.
-func (m *matching) preferNear(r *pageRow) []chunk {
-	if len(m.leaves) < 2 {
-		return r.chunks
-	}
+// nearness returns a function that returns what the score of a chunk is raised by for
+// words that follow each other in the query and stand close together in its text.
+func (m *matching) nearness() func(text string, l analysis.Language) float64 {
 	leafOf := map[string]int{} // by token
 	for i, l := range m.leaves {
 		for _, p := range l.patterns {
@@ -205,9 +220,12 @@ func (m *matching) preferNear(r *pageRow) []chunk {
 			}
 		}
 	}
-	for i, c := range r.chunks[:min(len(r.chunks), nearBest)] {
+	return func(text string, language analysis.Language) (bonus float64) {
+		if len(m.leaves) < 2 {
+			return 0
+		}
 		positions, at := make([][]uint32, len(m.leaves)), uint32(0)
-		for x := range analysis.Analyze(c.Text, analysis.LanguageOf(r.Lang)) {
+		for x := range analysis.Analyze(text, language) {
 			if x.Token != "" && !x.Beside {
 				at++
 			}
@@ -216,10 +234,10 @@ func (m *matching) preferNear(r *pageRow) []chunk {
 			}
 		}
 		for l := range m.leaves[1:] {
-			r.chunks[i].score += float64(relevance.Near(positions[l], positions[l+1], min(m.weight(m.leaves[l]), m.weight(m.leaves[l+1]))))
+			bonus += float64(relevance.Near(positions[l], positions[l+1], min(m.weight(m.leaves[l]), m.weight(m.leaves[l+1]))))
 		}
+		return bonus
 	}
-	return r.chunks
 }
 
 // Beginnings returns the texts of chunks that represent documents.
@@ -242,7 +260,8 @@ func (c *contents) first(place int) chunk {
 
 // Conditions returns the conditions on words.
 func (c *contents) Conditions() (all, text, title []passage.Condition) {
-	return conditions(c.m.leaves, "", c.m.weight), conditions(c.m.leaves, "title", c.m.weight), conditions(c.m.leaves, "content", c.m.weight)
+	return conditions(c.m.leaves, "", c.m.weight), conditions(c.m.leaves, "title", c.m.weight),
+		conditions(c.m.leaves, "content", c.m.weight)
 }
 
 // chunkOf returns a chunk that passages are made of.
@@ -258,7 +277,8 @@ func (c *contents) Contents(_ context.Context, chunks []passage.Chunk) ([]passag
 	out := make([]passage.Content, len(chunks))
 	for i, x := range chunks {
 		k, r := c.chunkOf(x), c.rows[x.Document]
-		out[i] = passage.Content{Offset: int64(k.Offset), Length: int64(len(k.Text)), TextSize: r.TextSize, Heading: k.Heading, Lang: r.Lang}
+		out[i] = passage.Content{Offset: int64(k.Offset), Length: int64(len(k.Text)), TextSize: r.TextSize,
+			Heading: k.Heading, Lang: r.Lang}
 	}
 	return out, nil
 }
@@ -298,7 +318,8 @@ func (c *contents) Locate(_ context.Context, places []passage.Place) error {
 
 // ReadChunks reads chunks with their documents with one request; see
 // [retrieval.ChunkStore].
-func (f *finding) ReadChunks(ctx context.Context, _ *retrieval.Request, chunks []retrieval.Chunk) ([]search.ChunkHit, error) {
+func (f *finding) ReadChunks(ctx context.Context, _ *retrieval.Request, chunks []retrieval.Chunk) (
+	[]search.ChunkHit, error) {
 	wanted := map[int64][]int{}
 	for _, c := range chunks {
 		wanted[c.Document] = append(wanted[c.Document], c.Number)
@@ -318,7 +339,8 @@ func (f *finding) ReadChunks(ctx context.Context, _ *retrieval.Request, chunks [
 			continue // removed meanwhile
 		}
 		k := r.chunk(c.Number)
-		out = append(out, search.ChunkHit{Record: *r.record(), Chunk: c.Number, Text: document.Truncate(k.Text, passage.MaxChunk), Heading: k.Heading,
+		out = append(out, search.ChunkHit{Record: *r.record(), Chunk: c.Number,
+			Text: document.Truncate(k.Text, passage.MaxChunk), Heading: k.Heading,
 			Page: passage.PageAt(k.Pages, int64(k.Offset)), Score: c.Score})
 	}
 	return out, nil

@@ -83,7 +83,8 @@ func (s *Store) rowOf(ctx context.Context, id string, labels, fields []string, i
 }
 
 // Records returns the documents that a filter selects; see kb.Store.
-func (s *Store) Records(ctx context.Context, f document.RecordFilter) (records []document.Record, total int, err error) {
+func (s *Store) Records(ctx context.Context, f document.RecordFilter) (
+	records []document.Record, total int, err error) {
 	if err := s.Open(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -91,7 +92,8 @@ func (s *Store) Records(ctx context.Context, f document.RecordFilter) (records [
 	if f.SourcePath != "" {
 		filter = append(filter, term("source_path", f.SourcePath))
 	}
-	body := only(object{"size": 0, "track_total_hits": true, "query": all(filter...), "sort": []object{{"created": "desc"}, {"number": "desc"}}}, recordFields...)
+	body := only(object{"size": 0, "track_total_hits": true, "query": all(filter...),
+		"sort": []object{{"created": "desc"}, {"number": "desc"}}}, recordFields...)
 	if f.Offset+f.Limit <= search.Window {
 		body["from"], body["size"] = f.Offset, f.Limit
 	}
@@ -112,7 +114,8 @@ func (s *Store) Records(ctx context.Context, f document.RecordFilter) (records [
 
 // recordsFrom returns records beyond those that OpenSearch pages. It reads all
 // that precede them.
-func (s *Store) recordsFrom(ctx context.Context, body object, f document.RecordFilter, total int) (records []document.Record, _ int, err error) {
+func (s *Store) recordsFrom(ctx context.Context, body object, f document.RecordFilter,
+	total int) (records []document.Record, _ int, err error) {
 	at := 0
 	err = s.each(ctx, body, func(h rawHit) error {
 		if at++; at <= f.Offset {
@@ -188,10 +191,12 @@ func (s *Store) window(ctx context.Context, id string, labels, fields []string, 
 	var b strings.Builder
 	for {
 		at := from + int64(b.Len()) // the next byte
-		inWindow := all(object{"range": object{"chunks.off": object{"lt": to}}}, object{"range": object{"chunks.end": object{"gt": at}}})
+		inWindow := all(object{"range": object{"chunks.off": object{"lt": to}}},
+			object{"range": object{"chunks.end": object{"gt": at}}})
 		inner := withTexts("window", maxWindow)
 		inner["sort"] = []object{{"chunks.off": "asc"}}
-		r, chunks, err := s.rowOf(ctx, id, labels, fields, object{"nested": object{"path": "chunks", "query": inWindow, "inner_hits": inner}})
+		r, chunks, err := s.rowOf(ctx, id, labels, fields, object{"nested": object{"path": "chunks", "query": inWindow,
+			"inner_hits": inner}})
 		if err != nil {
 			return nil, "", err
 		}
@@ -295,7 +300,8 @@ func (s *Store) Generation(ctx context.Context) (string, error) {
 			} `json:"shards"`
 		} `json:"indices"`
 	}
-	if err := s.client.do(ctx, http.MethodGet, "/"+s.index(inDocuments)+"/_stats/docs", url.Values{"level": {"shards"}}, nil, &answer); err != nil {
+	if err := s.client.do(ctx, http.MethodGet, "/"+s.index(inDocuments)+"/_stats/docs", url.Values{"level": {"shards"}},
+		nil, &answer); err != nil {
 		return "", fmt.Errorf("asking for changes: %w", public(err))
 	}
 	var b strings.Builder
@@ -366,7 +372,8 @@ func (s *Store) Sections(ctx context.Context, id string, labels []string) ([]doc
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	body := object{"size": 1, "track_total_hits": false, "_source": []string{"kept.sections"}, "query": all(append(filters(labels, nil, nil), term("doc_id", id))...)}
+	body := object{"size": 1, "track_total_hits": false, "_source": []string{"kept.sections"},
+		"query": all(append(filters(labels, nil, nil), term("doc_id", id))...)}
 	r, err := s.search(ctx, inDocuments, body)
 	if err != nil {
 		return nil, fmt.Errorf("reading the sections of a document: %w", err)
@@ -385,7 +392,8 @@ func (s *Store) Locate(ctx context.Context, path string, labels []string) ([]sea
 	}
 	var found []search.Place
 	locate := func(filter []object, wanted func(r *row) bool) error {
-		body := only(object{"track_total_hits": false, "sort": []object{{"label": "asc"}, {"number": "asc"}}, "query": all(append(filters(labels, nil, nil), filter...)...)},
+		body := only(object{"track_total_hits": false, "sort": []object{{"label": "asc"}, {"number": "asc"}},
+			"query": all(append(filters(labels, nil, nil), filter...)...)},
 			"doc_id", "label", "path", "title")
 		return s.each(ctx, body, func(h rawHit) error {
 			r, err := h.row()
@@ -395,7 +403,8 @@ func (s *Store) Locate(ctx context.Context, path string, labels []string) ([]sea
 			return err
 		})
 	}
-	err := locate([]object{anyOf([]object{term("path", path), term("source_path", path)})}, func(*row) bool { return true })
+	err := locate([]object{anyOf([]object{term("path", path), term("source_path", path)})},
+		func(*row) bool { return true })
 	if err == nil && found == nil { // titles are not indexed as they are
 		written := []object{{"prefix": object{"path": "."}}, term("source_path", "")}
 		err = locate(written, func(r *row) bool { return document.ResultPath(r.Path, "", r.Title) == path })

@@ -58,7 +58,8 @@ func TestRequests(t *testing.T) {
 			fmt.Fprintf(&text, "The walrus number %d sleeps on ice floe %d.\n\n", i/2*2, j)
 			chunks = append(chunks, document.Chunk{Offset: begin, Length: text.Len() - begin})
 		}
-		d := document.Document{ID: fmt.Sprint(i), Label: "l", Path: fmt.Sprint(i), Title: "Walrus", Lang: lang, Text: text.String(), Chunks: chunks,
+		d := document.Document{ID: fmt.Sprint(i), Label: "l", Path: fmt.Sprint(i), Title: "Walrus", Lang: lang,
+			Text: text.String(), Chunks: chunks,
 			Hash: fmt.Sprint("sha256:", i/2), Tags: []string{"tag"}}
 		changes = append(changes, document.Change{Put: &d})
 	}
@@ -108,7 +109,8 @@ func TestRequests(t *testing.T) {
 		}
 		most = limit + 1
 		find(search.Query{Text: query.MustParse("walrus sleeps on the ice floe"), Num: 8})
-		for _, text := range []string{"walrus sleeps on the ice floe", "walrus ice", "walrus", "", "walrus OR penguin", `"ice floe"`, "walrus sleeps on ice with the penguni and walrsu"} {
+		for _, text := range []string{"walrus sleeps on the ice floe", "walrus ice", "walrus", "", "walrus OR penguin",
+			`"ice floe"`, "walrus sleeps on ice with the penguni and walrsu"} {
 			most = limit
 			switch {
 			case strings.Contains(text, "walrsu"):

@@ -99,7 +99,8 @@ type places struct {
 // JSON.
 func (p piece) pack(c chunkRow) string {
 	places, _ := json.Marshal(p.places) // has only texts and numbers
-	return fmt.Sprintf("%d %d %d %d %d %d %d\n%s%s%s%s", c.N, c.Offset, c.End, p.Before, len(p.Heading), len(p.Text), len(p.Around), p.Heading, p.Text, p.Around, places)
+	return fmt.Sprintf("%d %d %d %d %d %d %d\n%s%s%s%s", c.N, c.Offset, c.End, p.Before, len(p.Heading), len(p.Text),
+		len(p.Around), p.Heading, p.Text, p.Around, places)
 }
 
 // unpack decodes what pack returns.
@@ -135,15 +136,18 @@ func unpack(s string) (c chunk, err error) {
 // recordFields are the fields that the record of a document is made of, and
 // rowFields those of its hit.
 var (
-	recordFields = []string{"number", "doc_id", "label", "path", "from_source", "source_path", "type", "title", "filename", "hash", "text_size", "tags", "created", "updated", "chunk_count"}
-	rowFields    = append([]string{"url", "lang", "mimetype", "filetype", "host", "size", "modified", "twin"}, recordFields...)
-	hitFields    = append([]string{"title_key", "print"}, rowFields...)
+	recordFields = []string{"number", "doc_id", "label", "path", "from_source", "source_path", "type", "title", "filename",
+		"hash", "text_size", "tags", "created", "updated", "chunk_count"}
+	rowFields = append([]string{"url", "lang", "mimetype", "filetype", "host", "size", "modified", "twin"},
+		recordFields...)
+	hitFields = append([]string{"title_key", "print"}, rowFields...)
 )
 
 // packed returns hitFields of the row as one text, which is read faster than many
 // fields. Tags are left out, because they may be very long.
 func (r row) packed() string {
-	r.Text, r.Kept, r.Hit, r.Tags, r.All, r.Words, r.TitleWords, r.Chunks, r.TitleTokens, r.TextTokens = "", rest{}, "", nil, nil, nil, nil, nil, "", ""
+	r.Text, r.Kept, r.Hit, r.Tags, r.All, r.Words, r.TitleWords, r.Chunks, r.TitleTokens, r.TextTokens = "", rest{}, "",
+		nil, nil, nil, nil, nil, "", ""
 	data, _ := json.Marshal(r) // has only texts, numbers and times
 	var all map[string]json.RawMessage
 	_ = json.Unmarshal(data, &all)
@@ -156,10 +160,13 @@ func (r row) packed() string {
 // must be set.
 func newRow(d *document.Document, now time.Time) *row {
 	r := &row{
-		ID: d.ID, Label: d.Label, Path: d.Path, FromSource: d.FromSource, SourcePath: d.SourcePath, Tags: sorted(d.Tags), Type: d.Type,
-		Title: d.Title, URL: d.URL, Lang: d.Lang, MIMEType: d.MIMEType, FileType: d.FileType, Filename: d.Filename, Host: d.Host,
-		Size: d.Size, Updated: now.UnixMilli(), Hash: d.Hash, Twin: d.Hash, TextSize: int64(len(d.Text)), ChunkCount: len(chunksOf(d)),
-		Text: d.Text, Kept: rest{Chunks: d.Chunks, Sections: d.Sections, Pages: d.Pages, Stamp: d.Stamp},
+		ID: d.ID, Label: d.Label, Path: d.Path, FromSource: d.FromSource, SourcePath: d.SourcePath, Tags: sorted(d.Tags),
+		Type:  d.Type,
+		Title: d.Title, URL: d.URL, Lang: d.Lang, MIMEType: d.MIMEType, FileType: d.FileType, Filename: d.Filename,
+		Host: d.Host,
+		Size: d.Size, Updated: now.UnixMilli(), Hash: d.Hash, Twin: d.Hash, TextSize: int64(len(d.Text)),
+		ChunkCount: len(chunksOf(d)),
+		Text:       d.Text, Kept: rest{Chunks: d.Chunks, Sections: d.Sections, Pages: d.Pages, Stamp: d.Stamp},
 	}
 	if _, site, ok := strings.Cut(d.URL, "://"); ok {
 		r.Site = site
@@ -184,9 +191,12 @@ func newRow(d *document.Document, now time.Time) *row {
 // document returns the document of a row that has its text.
 func (r *row) document() *document.Document {
 	d := &document.Document{
-		ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath, Tags: sorted(r.Tags), Type: r.Type,
-		URL: r.URL, Title: r.Title, Lang: r.Lang, MIMEType: r.MIMEType, FileType: r.FileType, Filename: r.Filename, Host: r.Host,
-		Size: r.Size, Hash: r.Hash, Text: r.Text, Chunks: r.Kept.Chunks, Sections: r.Kept.Sections, Pages: r.Kept.Pages, Stamp: r.Kept.Stamp,
+		ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath, Tags: sorted(r.Tags),
+		Type: r.Type,
+		URL:  r.URL, Title: r.Title, Lang: r.Lang, MIMEType: r.MIMEType, FileType: r.FileType, Filename: r.Filename,
+		Host: r.Host,
+		Size: r.Size, Hash: r.Hash, Text: r.Text, Chunks: r.Kept.Chunks, Sections: r.Kept.Sections, Pages: r.Kept.Pages,
+		Stamp: r.Kept.Stamp,
 	}
 	if d.Tags == nil {
 		d.Tags = []string{}
@@ -208,15 +218,18 @@ func (r *row) record() *document.Record {
 	tags := slices.Clone(r.Tags)
 	slices.Sort(tags)
 	return &document.Record{
-		Number: r.Number, ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath, Type: r.Type, Title: r.Title,
-		Filename: r.Filename, Hash: r.Hash, TextSize: r.TextSize, Tags: tags, Created: time.UnixMilli(r.Created).UTC(), Updated: time.UnixMilli(r.Updated).UTC(),
+		Number: r.Number, ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath,
+		Type: r.Type, Title: r.Title,
+		Filename: r.Filename, Hash: r.Hash, TextSize: r.TextSize, Tags: tags, Created: time.UnixMilli(r.Created).UTC(),
+		Updated: time.UnixMilli(r.Updated).UTC(),
 	}
 }
 
 // hit returns the hit of a row, without excerpts.
 func (r *row) hit() search.Hit {
 	h := search.Hit{
-		ID: r.ID, URL: r.URL, Path: document.ResultPath(r.Path, r.SourcePath, r.Title), Title: r.Title, Created: time.UnixMilli(r.Created), Size: r.Size, MIMEType: r.MIMEType,
+		ID: r.ID, URL: r.URL, Path: document.ResultPath(r.Path, r.SourcePath, r.Title), Title: r.Title,
+		Created: time.UnixMilli(r.Created), Size: r.Size, MIMEType: r.MIMEType,
 		FileType: r.FileType, Filename: r.Filename, Host: r.Host, Labels: []string{r.Label}, TextHash: r.Hash,
 	}
 	if r.Lang != "" {
@@ -258,7 +271,8 @@ func (s *Store) latest(ctx context.Context, ids []string, source any) (map[strin
 }
 
 // get calls f with those of the rows of an index with some IDs that exist.
-func (s *Store) get(ctx context.Context, in kind, ids []string, source any, f func(id string, v version, source json.RawMessage) error) error {
+func (s *Store) get(ctx context.Context, in kind, ids []string, source any,
+	f func(id string, v version, source json.RawMessage) error) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > document.MaxID })
 	if len(ids) == 0 {
 		return ctx.Err()
@@ -277,7 +291,8 @@ func (s *Store) get(ctx context.Context, in kind, ids []string, source any, f fu
 		} `json:"docs"`
 	}
 	path := "/" + s.index(in) + "/_mget"
-	if err := s.client.do(ctx, http.MethodPost, path, url.Values{"preference": {"_primary"}}, object{"docs": docs}, &answer); err != nil {
+	if err := s.client.do(ctx, http.MethodPost, path, url.Values{"preference": {"_primary"}}, object{"docs": docs},
+		&answer); err != nil {
 		return err
 	}
 	for _, d := range answer.Docs {
@@ -489,7 +504,8 @@ func writtenOnly(written []string) []object {
 	if len(written) == 0 {
 		return nil
 	}
-	return []object{{"bool": object{"must_not": object{"bool": object{"filter": []object{oneOf("label", written), term("from_source", true)}}}}}}
+	return []object{{"bool": object{"must_not": object{"bool": object{"filter": []object{oneOf("label", written),
+		term("from_source", true)}}}}}}
 }
 
 // all returns a query for what meets all conditions, which do not count in the
@@ -525,7 +541,8 @@ func (s *Store) search(ctx context.Context, in kind, body object) (*result, erro
 	path := "/" + s.index(in) + "/_search"
 	// allow_partial_search_results makes a search fail instead of leaving out the
 	// documents of a shard that is missing.
-	err := s.client.do(ctx, http.MethodPost, path, url.Values{"allow_partial_search_results": {"false"}, "filter_path": {left("")}}, body, r)
+	err := s.client.do(ctx, http.MethodPost, path, url.Values{"allow_partial_search_results": {"false"},
+		"filter_path": {left("")}}, body, r)
 	if errors.Is(err, errMissing) {
 		err = notOpenSearch(path)
 	}
@@ -535,7 +552,8 @@ func (s *Store) search(ctx context.Context, in kind, body object) (*result, erro
 // left returns what is left out of the answers to searches.
 func left(prefix string) string {
 	var out []string
-	for _, path := range []string{"took", "timed_out", "_shards", "hits.hits._index", "hits.hits.inner_hits.*.hits.hits._index", "hits.hits.inner_hits.*.hits.hits._nested"} {
+	for _, path := range []string{"took", "timed_out", "_shards", "hits.hits._index",
+		"hits.hits.inner_hits.*.hits.hits._index", "hits.hits.inner_hits.*.hits.hits._nested"} {
 		out = append(out, "-"+prefix+path)
 	}
 	return strings.Join(out, ",")
@@ -572,7 +590,8 @@ func (s *Store) searchAll(ctx context.Context, list []asked) error {
 				Error  json.RawMessage `json:"error"`
 			} `json:"responses"`
 		}
-		err := s.client.once(ctx, http.MethodPost, path, url.Values{"filter_path": {"-took," + left("responses.")}}, "application/x-ndjson", body.Bytes(), &answer)
+		err := s.client.once(ctx, http.MethodPost, path, url.Values{"filter_path": {"-took," + left("responses.")}},
+			"application/x-ndjson", body.Bytes(), &answer)
 		switch {
 		case errors.Is(err, errMissing):
 			return notOpenSearch(path)

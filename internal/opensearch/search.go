@@ -22,8 +22,9 @@ var _ search.Service = (*Store)(nil)
 
 // Limits of searches by meaning.
 const (
-	embedQuery   = 1000   // bytes of a query that are embedded
-	nearChunks   = 200    // chunks by meaning that documents are ranked by
+	embedQuery   = 1000 // bytes of a query that are embedded
+	nearChunks   = retrieval.Fused
+	scoredChunks = 1000   // chunks of the documents by words whose cosines are computed
 	allowedDocs  = 10_000 // documents that a search by meaning can be restricted to
 	titledBoost  = 1000   // what the score of a document whose title is the query is raised by
 	rankedByWord = 1e-5   // a score by the best chunk is greater, and one by the whole document less
@@ -119,8 +120,8 @@ const (
 
 // never is a condition that no document meets. It carries conditions that are only
 // tested for each hit, and that do not count in the search.
-func never(condition object) object {
-	return object{"bool": object{"must": []object{term("number", -1), condition}}}
+func never(conditions ...object) object {
+	return object{"bool": object{"must": append([]object{term("doc_id", "")}, conditions...)}}
 }
 
 // named returns a condition with a name.
@@ -132,16 +133,19 @@ func named(name string, condition object) object {
 // some documents that meet the other conditions, with some of their texts.
 func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts int) object {
 	must, filter, should := []object{m.query}, m.filter, slices.Clone(m.extra)
+	var tested []object
 	if among != nil {
-		must, filter, should = nil, append(slices.Clone(m.filter), oneOf("number", among)), append(should, m.query, never(named(hasWords, m.query)))
+		must, filter, should = nil, append(slices.Clone(m.filter), oneOf("number", among)), append(should, m.query)
+		tested = append(tested, named(hasWords, m.query))
 	}
 	if m.complete != nil {
-		should = append(should, never(named(hasAll, m.complete)))
+		tested = append(tested, named(hasAll, m.complete))
 	}
 	if texts > 0 {
-		for _, inner := range m.texts(texts, nil) {
-			should = append(should, never(inner))
-		}
+		tested = append(tested, m.texts(texts, nil)...)
+	}
+	if tested != nil {
+		should = append(should, never(tested...))
 	}
 	byScore := m.byScore(r)
 	titled := object{"constant_score": object{"filter": oneOf("title_key", m.titles), "boost": titledBoost}}
@@ -165,13 +169,15 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 	} else if q, ok := chunkQuery(m.leaves); ok {
 		// The best ones are ranked by their best chunk. The bonuses are those of package
 		// retrieval, so that it does not choose others than the first.
-		best := object{"query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}}, "boost_mode": "multiply"}
+		best := object{"query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}},
+			"boost_mode": "multiply"}
 		var functions []object
 		if m.complete != nil {
 			functions = append(functions, object{"filter": m.complete, "weight": 1 + retrieval.CompleteBonus})
 		}
 		if r.Plan.Language != "" {
-			functions = append(functions, object{"filter": oneOf("lang", []string{r.Plan.Language, ""}), "weight": 1 + retrieval.LanguageBonus})
+			functions = append(functions, object{"filter": oneOf("lang", []string{r.Plan.Language, ""}),
+				"weight": 1 + retrieval.LanguageBonus})
 		}
 		query := best["query"]
 		if functions != nil {
@@ -181,7 +187,8 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 		if m.titles != nil {
 			query = object{"bool": object{"should": []any{query, titled}}}
 		}
-		body["rescore"] = object{"window_size": max(retrieval.Fused, len(among)), "query": object{"query_weight": wholeWeight, "rescore_query_weight": 1, "rescore_query": query}}
+		body["rescore"] = object{"window_size": max(retrieval.Fused, len(among)),
+			"query": object{"query_weight": wholeWeight, "rescore_query_weight": 1, "rescore_query": query}}
 	}
 	return body
 }
@@ -217,7 +224,8 @@ func order(keys []search.SortKey, scored bool) []object {
 	direction := func(desc bool) string { return map[bool]string{false: "asc", true: "desc"}[desc] }
 	var out []object
 	for _, k := range keys {
-		field := map[string]string{"filename": "filename", "created": "created", "content_length": "size", "last_modified": "modified", "timestamp": "modified", "score": "_score"}[k.Field]
+		field := map[string]string{"filename": "filename", "created": "created", "content_length": "size",
+			"last_modified": "modified", "timestamp": "modified", "score": "_score"}[k.Field]
 		if field == "" || field == "_score" && !scored {
 			continue // no document of this store has the field
 		}
@@ -242,8 +250,9 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 			return nil, err
 		}
 		c := candidate{twin: x.Twin, print: x.Print, words: slices.Contains(h.Matched, hasWords)}
-		c.Document = retrieval.Document{Number: x.Number, Chunk: -1, NearChunk: -1, Complete: slices.Contains(h.Matched, hasAll),
-			Titled: slices.Contains(m.titles, x.TitleKey)}
+		c.Document = retrieval.Document{Number: x.Number, Chunk: -1, NearChunk: -1,
+			Complete: slices.Contains(h.Matched, hasAll),
+			Titled:   slices.Contains(m.titles, x.TitleKey)}
 		if r.Plan != nil && r.Plan.Language != "" {
 			c.Same = x.Lang == "" || x.Lang == r.Plan.Language
 		}
@@ -302,7 +311,8 @@ func textsOf(r *retrieval.Request) int {
 // gather is Gather with a number of documents that are read, with some of their
 // texts. It reports whether they are enough, although some have the same text as
 // others.
-func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts int) (c *retrieval.Candidates, enough bool, err error) {
+func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts int) (
+	c *retrieval.Candidates, enough bool, err error) {
 	m := f.m
 	c = &retrieval.Candidates{}
 	var hits, near []rawHit
@@ -391,14 +401,16 @@ func (f *finding) send(ctx context.Context, list []asked) error {
 
 // total returns a search that only counts, and notes the number.
 func total(conditions []object, n *int) asked {
-	return asked{inDocuments, object{"size": 0, "track_total_hits": true, "query": all(conditions...)}, func(r *result) error {
-		*n = r.Hits.Total.Value
-		return nil
-	}}
+	return asked{inDocuments, object{"size": 0, "track_total_hits": true, "query": all(conditions...)},
+		func(r *result) error {
+			*n = r.Hits.Total.Value
+			return nil
+		}}
 }
 
 // countDocuments returns searches for the counts of candidates.
-func (m *matching) countDocuments(r *retrieval.Request, langs []analysis.Language, c *retrieval.Candidates) ([]asked, error) {
+func (m *matching) countDocuments(r *retrieval.Request, langs []analysis.Language, c *retrieval.Candidates) (
+	[]asked, error) {
 	list := []asked{total(append(slices.Clone(m.filter), m.query), &c.Total)}
 	if r.Facets != nil {
 		aggs := object{}
@@ -431,7 +443,7 @@ func (m *matching) count(r *retrieval.Request) []asked {
 		return nil
 	}
 	filter := filters(m.labels, nil, nil)
-	list := []asked{total(filter, &m.total)}
+	var list []asked
 	for _, c := range m.counted[:min(len(m.counted), countedWords)] {
 		list = append(list, total(append(slices.Clone(filter), c.query), &c.n))
 	}
@@ -490,14 +502,22 @@ func (f *finding) nearest(ctx context.Context, r *retrieval.Request, n int) (obj
 			filter = append(filter, oneOf("number", allowed))
 		}
 	}
+	return f.knn(r, n, filter), nil
+}
+
+// knn returns a search for the n chunks that are closest in meaning to a query, of
+// those that meet conditions.
+func (f *finding) knn(r *retrieval.Request, n int, filter []object) object {
 	knn := object{"vector": r.Vector, "k": n, "ignore_unmapped": true, "filter": all(filter...)}
-	return only(object{"size": n, "track_total_hits": false, "query": object{"knn": object{fieldOfModel(f.s.o.Embedder): knn}}}, "number", "n", "print"), nil
+	return only(object{"size": n, "track_total_hits": false,
+		"query": object{"knn": object{fieldOfModel(f.s.o.Embedder): knn}}}, "number", "n", "print")
 }
 
 // allowed returns the numbers of the documents that meet the conditions beside
 // the query, or nil if there are very many.
 func (f *finding) allowed(ctx context.Context) ([]int64, error) {
-	r, err := f.s.search(ctx, inDocuments, only(object{"size": allowedDocs, "track_total_hits": allowedDocs + 1, "query": all(f.m.filter...)}, "number"))
+	r, err := f.s.search(ctx, inDocuments, only(object{"size": allowedDocs, "track_total_hits": allowedDocs + 1,
+		"query": all(f.m.filter...)}, "number"))
 	if err != nil || r.Hits.Total.Value > allowedDocs {
 		return nil, err
 	}
@@ -533,7 +553,8 @@ func nearOf(hits []rawHit) ([]near, error) {
 // addNear returns documents that match, together with those that are close in
 // meaning, in the order of [retrieval.Candidates]. Chunks whose vectors belong to
 // another state of their document do not count.
-func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates, list []candidate, hits []rawHit) ([]candidate, error) {
+func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates, list []candidate,
+	hits []rawHit) ([]candidate, error) {
 	chunks, err := nearOf(hits)
 	if err != nil || len(chunks) == 0 {
 		return list, err
@@ -549,19 +570,35 @@ func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieva
 		}
 	}
 	known := len(list)
+	var asks []asked
 	if len(unknown) > 0 {
-		answer, err := f.s.search(ctx, inDocuments, f.m.candidates(r, len(unknown), unknown, 0))
-		if err != nil {
-			return nil, err
+		asks = append(asks, asked{inDocuments, f.m.candidates(r, len(unknown), unknown, 0), func(answer *result) error {
+			found, err := f.m.decode(r, answer.Hits.Hits)
+			for _, d := range found {
+				at[d.Number] = len(list)
+				list = append(list, d)
+			}
+			return err
+		}})
+	}
+	// The documents by words that are not among the nearest have a place by meaning, too.
+	var far []int64
+	for _, d := range list[:min(known, retrieval.Fused)] {
+		if !slices.ContainsFunc(chunks, func(x near) bool { return x.Number == d.Number }) {
+			far = append(far, d.Number)
 		}
-		found, err := f.m.decode(r, answer.Hits.Hits)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range found {
-			at[d.Number] = len(list)
-			list = append(list, d)
-		}
+	}
+	if len(far) > 0 {
+		body := f.knn(r, scoredChunks, []object{oneOf("number", far)})
+		body["size"], body["collapse"] = len(far), object{"field": "number"}
+		asks = append(asks, asked{inVectors, body, func(answer *result) error {
+			more, err := nearOf(answer.Hits.Hits)
+			chunks = append(chunks, more...)
+			return err
+		}})
+	}
+	if err := f.s.searchAll(ctx, asks); err != nil {
+		return nil, err
 	}
 	var added []int64
 	documents := 0
@@ -572,7 +609,7 @@ func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieva
 		}
 		d := &list[i]
 		if d.NearChunk < 0 {
-			if documents++; documents > retrieval.Fused {
+			if documents++; documents > retrieval.Fused && i >= known {
 				continue
 			}
 			if !d.words {
@@ -584,7 +621,8 @@ func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieva
 			}
 			d.NearChunk, d.Cosine = *x.N, x.cosine
 		}
-		c.Chunks = append(c.Chunks, retrieval.Chunk{Document: x.Number, Number: *x.N, Cosine: x.cosine, HasCosine: true, Complete: d.Complete})
+		c.Chunks = append(c.Chunks, retrieval.Chunk{Document: x.Number, Number: *x.N, Cosine: x.cosine, HasCosine: true,
+			Complete: d.Complete})
 	}
 	c.Total += len(added)
 	if r.Facets != nil && len(added) > 0 {
@@ -628,7 +666,8 @@ func (f *finding) gatherNearest(ctx context.Context, r *retrieval.Request) (*ret
 	}
 	knn := body["query"].(object)["knn"].(object)[fieldOfModel(f.s.o.Embedder)].(object)
 	var hits []rawHit
-	with := total([]object{knn["filter"].(object), term("models", fieldOfModel(f.s.o.Embedder)), {"exists": object{"field": "chunks"}}}, &c.Total)
+	with := total([]object{knn["filter"].(object), term("models", fieldOfModel(f.s.o.Embedder)),
+		{"exists": object{"field": "chunks"}}}, &c.Total)
 	with.in = inVectors
 	if err := f.s.searchAll(ctx, []asked{with, {inVectors, body, func(r *result) error {
 		hits = r.Hits.Hits
@@ -644,7 +683,8 @@ func (f *finding) gatherNearest(ctx context.Context, r *retrieval.Request) (*ret
 	for _, x := range chunks {
 		numbers = append(numbers, x.Number)
 	}
-	answer, err := f.s.search(ctx, inDocuments, only(object{"size": len(numbers), "track_total_hits": false, "query": all(append(slices.Clone(f.m.filter), oneOf("number", numbers))...)}, "number", "print"))
+	answer, err := f.s.search(ctx, inDocuments, only(object{"size": len(numbers), "track_total_hits": false,
+		"query": all(append(slices.Clone(f.m.filter), oneOf("number", numbers))...)}, "number", "print"))
 	if err != nil {
 		return nil, err
 	}
@@ -670,14 +710,16 @@ func (m *matching) rankChunks(body object, n int) {
 	if !ok {
 		return
 	}
-	inner := object{"name": "best", "size": n, "_source": false, "stored_fields": "_none_", "docvalue_fields": []string{"chunks.n"}}
+	inner := object{"name": "best", "size": n, "_source": false, "stored_fields": "_none_",
+		"docvalue_fields": []string{"chunks.n"}}
 	parts := body["query"].(object)["bool"].(object)
 	should, _ := parts["should"].([]object)
 	parts["should"] = append(should, never(object{"nested": object{"path": "chunks", "query": q, "inner_hits": inner}}))
 }
 
 // addChunks adds the best chunks of documents by words.
-func (f *finding) addChunks(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates, list []candidate, hits []rawHit) error {
+func (f *finding) addChunks(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates, list []candidate,
+	hits []rawHit) error {
 	var words []retrieval.Chunk
 	cosine := map[[2]int64]retrieval.Chunk{}
 	for _, x := range c.Chunks {

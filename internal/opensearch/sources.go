@@ -49,7 +49,8 @@ func (s *Store) ClaimSource(ctx context.Context, src document.Source, owner, hos
 		case err != nil:
 			return fmt.Errorf("recording a source: %w", err)
 		case known.Owner != owner:
-			return fmt.Errorf("the label %q belongs in this store to the folder %s of the machine %s: %w", src.Label, known.Source.Path, known.Host, errkind.Conflict)
+			return fmt.Errorf("the label %q belongs in this store to the folder %s of the machine %s: %w", src.Label,
+				known.Source.Path, known.Host, errkind.Conflict)
 		default:
 			params.Set("if_seq_no", fmt.Sprint(row.Seq))
 			params.Set("if_primary_term", fmt.Sprint(row.Term))
@@ -159,7 +160,8 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	}
 	r, err := s.search(ctx, inDocuments, object{"size": 0, "track_total_hits": true, "aggs": object{
 		"labels": object{"terms": object{"field": "label", "size": maxValues}, "aggs": object{
-			"langs": object{"terms": object{"field": "lang", "size": maxValues}}, "size": object{"sum": object{"field": "text_size"}}}},
+			"langs": object{"terms": object{"field": "lang", "size": maxValues}},
+			"size":  object{"sum": object{"field": "text_size"}}}},
 		"chunks": object{"sum": object{"field": "chunk_count"}}}})
 	if err != nil {
 		return out, fmt.Errorf("counting documents: %w", err)

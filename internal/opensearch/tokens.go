@@ -187,7 +187,8 @@ func embedTexts(d *document.Document) []string {
 	chunks := chunksOf(d)
 	out := make([]string, len(chunks))
 	for i, c := range chunks {
-		parts := []string{document.Truncate(d.Title, titleSize), c.Heading, document.Truncate(d.Text[c.Offset:c.Offset+c.Length], embedText)}
+		parts := []string{document.Truncate(d.Title, titleSize), c.Heading,
+			document.Truncate(d.Text[c.Offset:c.Offset+c.Length], embedText)}
 		out[i] = strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n")
 	}
 	return out

@@ -21,8 +21,8 @@ import (
 // Limits of queries.
 const (
 	maxClauses   = 900 // conditions on words of one query
-	plainClauses = 450 // clauses of the words of a plain query, which are sent twice; OpenSearch accepts 1,024
-	pieceClauses = 90  // clauses of the pieces of words that no document has
+	plainClauses = 280 // clauses of the words of a plain query, which are sent three times; OpenSearch accepts 1,024
+	pieceClauses = 60  // clauses of the pieces of words that no document has
 	expansions   = 1000
 	langsFresh   = 10 * time.Second
 )
@@ -64,7 +64,7 @@ type matching struct {
 	titles   []string   // documents with such a title_key come first
 	words    []*counted // those of the words of the plan
 	counted  []*counted // all of them
-	total    int        // documents with one of the labels
+	total    int        // all documents
 }
 
 // A counted is a condition on words, and the number of documents that meet it; -1 if
@@ -77,9 +77,10 @@ type counted struct {
 // matching returns what a request means for documents in some languages.
 func (s *Store) matching(r *retrieval.Request, langs []analysis.Language) (*matching, error) {
 	s.mu.Lock()
-	t := &translator{langs: langs, now: time.Now(), boost: s.boost}
+	t, documents := &translator{langs: langs, now: time.Now(), boost: s.boost}, s.documents
 	s.mu.Unlock()
-	m := &matching{filter: append(filters(r.Labels, r.Langs, r.Tags), writtenOnly(r.Written)...), labels: r.Labels}
+	m := &matching{total: documents, filter: append(filters(r.Labels, r.Langs, r.Tags), writtenOnly(r.Written)...),
+		labels: r.Labels}
 	for _, option := range r.Text.Options() {
 		if sign, ok := analysis.OptionSign(option); ok {
 			m.filter = append(m.filter, t.sign(sign).query)
@@ -199,7 +200,7 @@ func (m *matching) weight(l *leaf) float32 {
 		}
 	}
 	n = max(n, 0)
-	return float32(l.weight * relevance.IDF(m.total, min(n, m.total)))
+	return float32(l.weight * relevance.IDF(max(n, m.total), n))
 }
 
 // A translator translates the tree of a query.
@@ -343,7 +344,8 @@ func (t *translator) leaf(n query.Node, field, text string) (part, error) {
 		return t.node(query.All{})
 	}
 	if t.words++; t.words > maxClauses {
-		return part{}, fmt.Errorf("the query has more than %d conditions on words: use fewer: %w", maxClauses, errkind.Invalid)
+		return part{}, fmt.Errorf("the query has more than %d conditions on words: use fewer: %w", maxClauses,
+			errkind.Invalid)
 	}
 	l := &leaf{weight: 1, field: field}
 	g := gathering{t: t, leaf: l}
@@ -361,7 +363,8 @@ func (t *translator) leaf(n query.Node, field, text string) (part, error) {
 	case query.Fuzzy:
 		single := g.term(n.Text, 0)
 		if single && n.Edits > 0 && utf8.RuneCountInString(n.Text) <= query.MaxFuzzyWord {
-			g.written("fuzzy", object{"value": analysis.Lower(n.Text), "fuzziness": min(n.Edits, 2), "max_expansions": expansions})
+			g.written("fuzzy", object{"value": analysis.Lower(n.Text), "fuzziness": min(n.Edits, 2),
+				"max_expansions": expansions})
 		}
 	}
 	if len(g.leaf.queries) == 0 {
@@ -410,9 +413,12 @@ func (g *gathering) pattern(tokens []string, slop int, prefix bool) {
 	case len(tokens) == 1:
 		g.leaf.queries = append(g.leaf.queries, term(field, last))
 	case prefix:
-		g.leaf.queries = append(g.leaf.queries, object{"match_phrase_prefix": object{field: object{"query": strings.Join(tokens, " "), "slop": slop, "analyzer": "whitespace", "max_expansions": expansions}}})
+		g.leaf.queries = append(g.leaf.queries,
+			object{"match_phrase_prefix": object{field: object{"query": strings.Join(tokens, " "), "slop": slop,
+				"analyzer": "whitespace", "max_expansions": expansions}}})
 	default:
-		g.leaf.queries = append(g.leaf.queries, object{"match_phrase": object{field: object{"query": strings.Join(tokens, " "), "slop": slop, "analyzer": "whitespace"}}})
+		g.leaf.queries = append(g.leaf.queries, object{"match_phrase": object{field: object{"query": strings.Join(tokens,
+			" "), "slop": slop, "analyzer": "whitespace"}}})
 	}
 	var chunk []object
 	for i, t := range tokens {
@@ -528,12 +534,14 @@ func (t *translator) inRange(r query.Range) (object, error) {
 		bound = func(s string) (any, any, error) {
 			n, err := strconv.ParseInt(s, 10, 64)
 			if err != nil {
-				return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", document.Truncate(s, 40), errkind.Invalid)
+				return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", document.Truncate(s, 40),
+					errkind.Invalid)
 			}
 			return n, nil, nil
 		}
 	case "", "title", "content":
-		return nil, fmt.Errorf("a range needs a field whose values have an order, for example timestamp:[now/d-7d TO *]: %w", errkind.Invalid)
+		return nil, fmt.Errorf("a range needs a field whose values have an order, for example timestamp:[now/d-7d TO *]: %w",
+			errkind.Invalid)
 	default:
 		if !slices.Contains(keywords, r.Field) {
 			return none(), nil
@@ -623,7 +631,8 @@ func (s *Store) languages(ctx context.Context) ([]analysis.Language, error) {
 
 // languagesBody returns the search for the languages of the documents.
 func languagesBody() object {
-	return object{"size": 0, "track_total_hits": false, "aggs": object{"values": object{"terms": object{"field": "lang", "size": maxValues}}}}
+	return object{"size": 0, "track_total_hits": true, "aggs": object{"values": object{"terms": object{"field": "lang",
+		"size": maxValues}}}}
 }
 
 // noteLanguages notes the languages that a search with languagesBody has found.
@@ -637,7 +646,7 @@ func (s *Store) noteLanguages(r *result) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.langsAt = time.Now()
+	s.langsAt, s.documents = time.Now(), r.Hits.Total.Value
 	return nil
 }
 

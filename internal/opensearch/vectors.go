@@ -99,8 +99,9 @@ func (s *Store) addField(ctx context.Context, field string, dimension int) error
 	if known {
 		return nil
 	}
-	err := s.client.do(ctx, http.MethodPut, "/"+s.index(inVectors)+"/_mapping", nil, object{"properties": object{field: object{"type": "knn_vector", "dimension": dimension,
-		"method": object{"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}}}}, nil)
+	err := s.client.do(ctx, http.MethodPut, "/"+s.index(inVectors)+"/_mapping", nil,
+		object{"properties": object{field: object{"type": "knn_vector", "dimension": dimension,
+			"method": object{"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}}}}, nil)
 	if err == nil {
 		s.mu.Lock()
 		s.fields[field] = true
@@ -138,9 +139,11 @@ func (s *Store) pass(key, generation string) *pass {
 		s.passes[key] = p
 	case !p.ended:
 	case p.generation != generation:
-		*p = pass{generation: generation, since: now, began: now, from: p.latest - passOverlap.Milliseconds(), latest: p.latest}
+		*p = pass{generation: generation, since: now, began: now, from: p.latest - passOverlap.Milliseconds(),
+			latest: p.latest}
 	case p.began.Sub(p.since) < 2*s.o.Timeout:
-		*p = pass{generation: generation, since: p.since, began: now, from: p.latest - passOverlap.Milliseconds(), latest: p.latest}
+		*p = pass{generation: generation, since: p.since, began: now, from: p.latest - passOverlap.Milliseconds(),
+			latest: p.latest}
 	default:
 		return nil
 	}
@@ -170,8 +173,10 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 		return 0, nil
 	}
 	for !p.ended {
-		body := only(object{"size": embedPage, "track_total_hits": false, "sort": []object{{"updated": "asc"}, {"number": "asc"}},
-			"query": all(append(filters(labels, nil, nil), object{"range": object{"updated": object{"gte": p.from}}})...)}, "number", "doc_id", "print", "updated", "chunk_count")
+		body := only(object{"size": embedPage, "track_total_hits": false,
+			"sort":  []object{{"updated": "asc"}, {"number": "asc"}},
+			"query": all(append(filters(labels, nil, nil), object{"range": object{"updated": object{"gte": p.from}}})...)},
+			"number", "doc_id", "print", "updated", "chunk_count")
 		if p.after != nil {
 			body["search_after"] = p.after
 		}
@@ -199,7 +204,8 @@ type embedded struct {
 
 // embedPage computes the vectors of up to n chunks of some documents, and records
 // which documents need nothing more. It returns how many chunks it has dealt with.
-func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, hits []rawHit, n int, p *pass) (dealt int, err error) {
+func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, hits []rawHit, n int,
+	p *pass) (dealt int, err error) {
 	docs, ids := make([]embedded, len(hits)), make([]string, len(hits))
 	for i, h := range hits {
 		docs[i].place = h.Sort
@@ -279,7 +285,8 @@ func (b *embedBatch) add(ctx context.Context, r *row, old *vectorRow) (complete 
 	}
 	for i, text := range texts {
 		sum := sha256.Sum256([]byte(text))
-		now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, N: &i, Hash: hex.EncodeToString(sum[:12]), Models: []string{b.field}}
+		now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, N: &i, Hash: hex.EncodeToString(sum[:12]),
+			Models: []string{b.field}}
 		switch before := rows[ids[i]]; {
 		case before != nil && before.Hash == now.Hash && slices.Contains(before.Models, b.field):
 			if before.Print != now.Print || before.Label != now.Label {
@@ -389,7 +396,8 @@ func (s *Store) Embedded(ctx context.Context, e embed.Embedder, labels []string)
 		return 0, 0, err
 	}
 	sum := func(field string, filter []object, n *int) asked {
-		return asked{inDocuments, object{"size": 0, "track_total_hits": false, "query": all(filter...), "aggs": object{"chunks": object{"sum": object{"field": field}}}}, func(r *result) error {
+		return asked{inDocuments, object{"size": 0, "track_total_hits": false, "query": all(filter...),
+			"aggs": object{"chunks": object{"sum": object{"field": field}}}}, func(r *result) error {
 			*n = r.value("chunks")
 			return nil
 		}}
