@@ -66,7 +66,8 @@ func New(o Options) (*Bridge, error) {
 		MaxRunning: c.Limits.MaxInFlightRequests,
 		Log:        o.Log,
 	})}
-	domain := searchmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
+	domain := searchmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description,
+		Label: c.Domain.LabelFilter}
 	tools := searchmcp.New(searchmcp.Options{
 		Domain:        domain,
 		Backend:       client,
@@ -88,11 +89,12 @@ func New(o Options) (*Bridge, error) {
 		Title:        c.Domain.Name,
 		Version:      o.Version,
 		Instructions: tools.Instructions(),
-		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
-		Revision:     o.Revision,
-		MaxInFlight:  c.Limits.MaxInFlightRequests,
-		Log:          o.Log,
-		Header:       callersToken(c),
+		Domain: &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description,
+			LabelFilter: domain.Label},
+		Revision:    o.Revision,
+		MaxInFlight: c.Limits.MaxInFlightRequests,
+		Log:         o.Log,
+		Header:      callersToken(c),
 	})
 	tools.Register(b.MCP)
 	return b, nil

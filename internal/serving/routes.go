@@ -127,8 +127,10 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 	}
 	for _, src := range indexed.Sources {
 		to := console.Source{
-			Label: src.Label, Path: src.Path, Description: src.Description, Documents: src.Documents, TextBytes: src.TextBytes,
-			Watched: src.Process != nil, Indexing: (*console.Progress)(src.Indexing), LeftOut: src.LeftOut, InPart: src.InPart,
+			Label: src.Label, Path: src.Path, Description: src.Description,
+			Documents: src.Documents, TextBytes: src.TextBytes,
+			Watched: src.Process != nil, Indexing: (*console.Progress)(src.Indexing),
+			LeftOut: src.LeftOut, InPart: src.InPart,
 		}
 		if src.Incomplete != nil {
 			to.Incomplete = src.Incomplete.State()

@@ -32,7 +32,7 @@ type Options struct {
 	Folder  *datafolder.Folder // with its index, except for calls of tools without Run; required
 	Sources []document.Source  // that are served; required
 
-	Groups     []searchmcp.Group // of search tools; none means those of searching, unless there are tools of the knowledge base
+	Groups     []searchmcp.Group // none means search, unless there are tools of the knowledge base
 	Domain     string            // of all sources; "" means the label of the only source, or all
 	DomainName string            // its name; "" means the domain
 
@@ -92,7 +92,8 @@ func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin 
 	ctx, cancel := context.WithCancel(ctx)
 	f := s.o.Folder
 	indexer := indexing.New(indexing.Options{
-		Index: f.Index, Sink: f.Sink(s.o.Sources), Sources: s.current, Dir: f.Dir, Lines: s.o.Lines, Log: s.o.Log, Once: s.o.Once,
+		Index: f.Index, Sink: f.Sink(s.o.Sources), Sources: s.current, Dir: f.Dir,
+		Lines: s.o.Lines, Log: s.o.Log, Once: s.o.Once,
 	})
 	indexer.Prepare(ctx)
 	defer func() { // after background.Wait
