@@ -210,11 +210,11 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 	if q.FTSOnly {
 		chunks.Ranking = search.ByWords
 	}
-	s := &searcher{store: b.store, q: chunks}
-	if _, err := search.Relax(s).Search(ctx, search.Query{Text: text}); err != nil {
+	page, err := search.RelaxChunks(ctx, b.store, chunks)
+	if err != nil {
 		return nil, err
 	}
-	return resultOf(s.page), nil
+	return resultOf(page), nil
 }
 
 // searchNearest searches by meaning only.
@@ -274,25 +274,6 @@ func resultOf(page *search.ChunkPage) *SearchResult {
 		})
 	}
 	return out
-}
-
-// A searcher searches for chunks behind search.Relax.
-type searcher struct {
-	store Store
-	q     search.ChunkQuery
-	page  *search.ChunkPage // of the last search that found something, or of the first
-}
-
-func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, error) {
-	s.q.Text = q.Text
-	page, err := s.store.SearchChunks(ctx, s.q)
-	if err != nil {
-		return nil, err
-	}
-	if s.page == nil || page.Total > 0 {
-		s.page = page
-	}
-	return &search.Page{Total: page.Total, Staged: page.Staged}, nil
 }
 
 // AddNote implements [Base].
