@@ -457,7 +457,7 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s: error %v, want one of kind %v", what, err, kind)
 		}
 	}
-	_, err = b.Document(t.Context(), hidden.Number)
+	_, err = b.Document(t.Context(), hidden.Number, 0, kb.AllChunks)
 	refused("hidden document", err, errkind.NotFound)
 	_, err = b.AddTags(t.Context(), hidden.Number, []string{"x"})
 	refused("tag of a hidden document", err, errkind.NotFound)
@@ -481,7 +481,7 @@ func TestSources(t *testing.T) {
 			t.Errorf("Documents(%+v) = %+v, %v, want %d", filter, list, err, want)
 		}
 	}
-	if d, err := b.Document(t.Context(), note.ID); err != nil || len(d.Chunks) != 1 {
+	if d, err := b.Document(t.Context(), note.ID, 0, kb.AllChunks); err != nil || len(d.Chunks) != 1 {
 		t.Errorf("Document() = %+v, %v, want the note", d, err)
 	}
 	changed := "Walruses of a changed note."
@@ -528,7 +528,7 @@ func TestBackup(t *testing.T) {
 	}
 	kbtest.Note(t, b, "Not in the backup: walruses.")
 	restored, y := open(t, other)
-	got, err := restored.Document(t.Context(), note.ID)
+	got, err := restored.Document(t.Context(), note.ID, 0, kb.AllChunks)
 	if err != nil {
 		t.Fatal(err)
 	}

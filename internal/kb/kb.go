@@ -9,6 +9,7 @@ package kb
 import (
 	"context"
 	"io"
+	"math"
 )
 
 // A Base is a knowledge base. Its methods are safe for concurrent use.
@@ -42,9 +43,10 @@ type Base interface {
 	// Job returns a job. The error is of kind NotFound if there is none.
 	Job(ctx context.Context, id int64) (*Job, error)
 
-	// Document returns a document with its chunks. The error is of kind
-	// NotFound if there is none.
-	Document(ctx context.Context, id int64) (*Document, error)
+	// Document returns a document with its chunks from from up to but not
+	// including to; see AllChunks. The error is of kind NotFound if there is
+	// none.
+	Document(ctx context.Context, id int64, from, to int) (*Document, error)
 
 	// Documents returns documents without their chunks, the newest first.
 	Documents(ctx context.Context, f DocumentFilter) (*DocumentList, error)
@@ -190,9 +192,15 @@ type Document struct {
 	CreatedAt  Time     `json:"created_at,omitzero"`
 	UpdatedAt  Time     `json:"updated_at,omitzero"`
 
-	// Chunks are the parts of the text in order; nil in lists of documents.
+	// Chunks are the parts of the text in order, or those that were asked for;
+	// nil in lists of documents.
 	Chunks []Chunk `json:"chunks,omitempty"`
+
+	TotalChunks int `json:"-"` // 0 in lists of documents
 }
+
+// AllChunks is the end of the range of all chunks of a document.
+const AllChunks = math.MaxInt32
 
 // A Chunk is a part of the text of a document.
 type Chunk struct {

@@ -331,15 +331,15 @@ func jobOf(j *queue.Job) *Job {
 }
 
 // Document implements [Base].
-func (b *Local) Document(ctx context.Context, id int64) (*Document, error) {
-	r, texts, err := b.store.Chunks(ctx, id)
+func (b *Local) Document(ctx context.Context, id int64, from, to int) (*Document, error) {
+	r, texts, total, err := b.store.Chunks(ctx, id, from, to)
 	if err := b.checkFound(ctx, id, r, err); err != nil {
 		return nil, err
 	}
 	d := documentOf(r)
-	d.Chunks = []Chunk{}
+	d.Chunks, d.TotalChunks = []Chunk{}, total
 	for i, text := range texts {
-		d.Chunks = append(d.Chunks, Chunk{Index: i, Text: strings.ToValidUTF8(text, "")})
+		d.Chunks = append(d.Chunks, Chunk{Index: from + i, Text: strings.ToValidUTF8(text, "")})
 	}
 	return d, nil
 }
@@ -382,7 +382,7 @@ func (b *Local) UpdateNote(ctx context.Context, id int64, c NoteChange) (*Docume
 	if err != nil {
 		return nil, err
 	}
-	return b.Document(ctx, id)
+	return b.Document(ctx, id, 0, AllChunks)
 }
 
 func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
@@ -393,7 +393,7 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 	if r.FromSource || r.Type != TypeNote {
 		return fmt.Errorf("document %d is not a note (its type is %q); add the file again to replace it: %w", id, r.Type, errKeep)
 	}
-	_, texts, err := b.store.Chunks(ctx, id)
+	_, texts, _, err := b.store.Chunks(ctx, id, 0, AllChunks)
 	if err != nil {
 		return err
 	}

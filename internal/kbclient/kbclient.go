@@ -146,10 +146,23 @@ func (c *Client) Job(ctx context.Context, id int64) (*kb.Job, error) {
 }
 
 // Document implements [kb.Base].
-func (c *Client) Document(ctx context.Context, id int64) (*kb.Document, error) {
-	r := aboutDocument(http.MethodGet, "/documents/", id, "")
+func (c *Client) Document(ctx context.Context, id int64, from, to int) (*kb.Document, error) {
+	d, err := c.document(ctx, aboutDocument(http.MethodGet, "/documents/", id, ""))
+	if err == nil { // engines answer with all chunks
+		to = min(to, len(d.Chunks))
+		d.Chunks = d.Chunks[min(from, to):to]
+	}
+	return d, err
+}
+
+// document makes a request whose answer is a document.
+func (c *Client) document(ctx context.Context, r request) (*kb.Document, error) {
 	r.member = "document_id"
-	return get[kb.Document](ctx, c, r)
+	d, err := get[kb.Document](ctx, c, r)
+	if err == nil {
+		d.TotalChunks = len(d.Chunks)
+	}
+	return d, err
 }
 
 // Documents implements [kb.Base].
@@ -174,8 +187,8 @@ func (c *Client) Documents(ctx context.Context, f kb.DocumentFilter) (*kb.Docume
 // UpdateNote implements [kb.Base].
 func (c *Client) UpdateNote(ctx context.Context, id int64, change kb.NoteChange) (*kb.Document, error) {
 	r := aboutDocument(http.MethodPatch, "/notes/", id, "")
-	r.body, r.member = change, "document_id"
-	return get[kb.Document](ctx, c, r)
+	r.body = change
+	return c.document(ctx, r)
 }
 
 // AddTags implements [kb.Base].
@@ -196,7 +209,7 @@ func (c *Client) RemoveTag(ctx context.Context, id int64, tag string) ([]string,
 		return left, err
 	}
 	// Some engines answer so if the document does not have the tag.
-	d, err := c.Document(ctx, id)
+	d, err := c.Document(ctx, id, 0, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func TestRequests(t *testing.T) {
 		}, `POST /kb/api/v1/jobs {"type":"note","text":"x","title":"t","source_path":"p","tags":["a"]}`},
 		{func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 5, Status: kb.Done}) }, `GET /kb/api/v1/jobs?limit=5&status=done`},
 		{func(ctx context.Context) (any, error) { return c.Job(ctx, 5) }, `GET /kb/api/v1/jobs/5`},
-		{func(ctx context.Context) (any, error) { return c.Document(ctx, 5) }, `GET /kb/api/v1/documents/5`},
+		{func(ctx context.Context) (any, error) { return c.Document(ctx, 5, 0, kb.AllChunks) }, `GET /kb/api/v1/documents/5`},
 		{func(ctx context.Context) (any, error) {
 			return c.Documents(ctx, kb.DocumentFilter{SourcePath: "a&b/c d", Tag: "t", Limit: 1, Offset: 2})
 		}, `GET /kb/api/v1/documents?limit=1&offset=2&source_path=a%26b%2Fc+d&tag=t`},
@@ -382,7 +382,7 @@ func TestTimes(t *testing.T) {
 			"search":    func(ctx context.Context) (any, error) { return c.Search(ctx, kb.SearchQuery{Query: "x", Top: 1}) },
 			"jobs":      func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 1}) },
 			"job":       func(ctx context.Context) (any, error) { return c.Job(ctx, 1) },
-			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1) },
+			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1, 0, kb.AllChunks) },
 			"documents": func(ctx context.Context) (any, error) { return c.Documents(ctx, kb.DocumentFilter{Limit: 1}) },
 		} {
 			v, err := call(t.Context())
@@ -411,7 +411,7 @@ func TestOtherAnswers(t *testing.T) {
 			},
 			"jobs":      func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 1}) },
 			"job":       func(ctx context.Context) (any, error) { return c.Job(ctx, 1) },
-			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1) },
+			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1, 0, kb.AllChunks) },
 			"documents": func(ctx context.Context) (any, error) { return c.Documents(ctx, kb.DocumentFilter{Limit: 1}) },
 		} {
 			v, err := call(t.Context())
@@ -432,7 +432,7 @@ func TestMissing(t *testing.T) {
 		})
 		for want, calls := range map[string][]func(ctx context.Context) error{
 			"document 4711 does not exist": {
-				func(ctx context.Context) error { _, err := c.Document(ctx, 4711); return err },
+				func(ctx context.Context) error { _, err := c.Document(ctx, 4711, 0, kb.AllChunks); return err },
 				func(ctx context.Context) error {
 					_, err := c.UpdateNote(ctx, 4711, kb.NoteChange{Text: &text})
 					return err

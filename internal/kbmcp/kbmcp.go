@@ -241,7 +241,7 @@ func (t *tools) updateNote(ctx context.Context, in updateArgs) (any, error) {
 		return nil, err
 	}
 	if in.Text == "" && in.Title == "" {
-		d, err := t.o.Base.Document(ctx, in.DocumentID)
+		d, err := t.o.Base.Document(ctx, in.DocumentID, 0, defaultChunks)
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +284,7 @@ func (t *tools) relabel(ctx context.Context, d *kb.Document, in updateArgs) (any
 	}
 	if !slices.Equal(before, d.Tags) {
 		var err error
-		if d, err = t.o.Base.Document(ctx, d.ID); err != nil {
+		if d, err = t.o.Base.Document(ctx, d.ID, 0, defaultChunks); err != nil {
 			return nil, err
 		}
 	}

@@ -334,7 +334,7 @@ func (f *failing) RemoveTag(_ context.Context, _ int64, tag string) ([]string, e
 	return nil, nil
 }
 
-func (f *failing) Document(context.Context, int64) (*kb.Document, error) {
+func (f *failing) Document(context.Context, int64, int, int) (*kb.Document, error) {
 	return &kb.Document{ID: 1, Tags: []string{"a", "collection:old"}}, nil
 }
 
@@ -462,11 +462,12 @@ func (bigBase) Search(_ context.Context, q kb.SearchQuery) (*kb.SearchResult, er
 	return r, nil
 }
 
-func (bigBase) Document(context.Context, int64) (*kb.Document, error) {
-	d := &kb.Document{Chunks: make([]kb.Chunk, 200)}
+func (bigBase) Document(_ context.Context, _ int64, from, to int) (*kb.Document, error) {
+	d := &kb.Document{Chunks: make([]kb.Chunk, 200), TotalChunks: 200}
 	for i := range d.Chunks {
 		d.Chunks[i] = kb.Chunk{Index: i, Text: strings.Repeat("word ", 1000)}
 	}
+	d.Chunks = d.Chunks[min(from, 200):min(to, 200)]
 	return d, nil
 }
 

@@ -1,6 +1,7 @@
 package kbmcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -161,16 +162,15 @@ type page struct {
 	Cut         bool       `json:"cut,omitempty"`         // the only chunk is shortened
 }
 
-// pageOf returns up to limit chunks of a document from offset on, as many as a
-// result may have.
+// pageOf returns up to limit of the chunks that were read of a document from
+// offset on, as many as a result may have.
 func pageOf(d *kb.Document, offset, limit int) *page {
-	p := &page{described: describe(d), Chunks: []kb.Chunk{}, TotalChunks: len(d.Chunks)}
+	p := &page{described: describe(d), Chunks: []kb.Chunk{}, TotalChunks: d.TotalChunks}
 	left := maxPage
-	for i := min(offset, len(d.Chunks)); i < len(d.Chunks); i++ {
-		c := clean(d.Chunks[i])
+	for _, c := range d.Chunks[:min(limit, len(d.Chunks))] {
+		c = clean(c)
 		size := utf8.RuneCountInString(c.Text)
-		if len(p.Chunks) == limit || len(p.Chunks) > 0 && size > left {
-			p.NextOffset = i
+		if len(p.Chunks) > 0 && size > left {
 			break
 		}
 		if size > maxPage {
@@ -178,6 +178,9 @@ func pageOf(d *kb.Document, offset, limit int) *page {
 		}
 		left -= size
 		p.Chunks = append(p.Chunks, c)
+	}
+	if next := offset + len(p.Chunks); next < d.TotalChunks {
+		p.NextOffset = next
 	}
 	return p
 }
@@ -245,15 +248,15 @@ func (t *tools) get(ctx context.Context, in getArgs) (any, error) {
 	case in.SourcePath != "":
 		return t.list(ctx, kb.DocumentFilter{SourcePath: in.SourcePath, Limit: maxSamePath})
 	}
-	d, err := t.o.Base.Document(ctx, in.DocumentID)
+	in.Limit = cmp.Or(in.Limit, defaultChunks)
+	from := min(in.Offset, kb.AllChunks-in.Limit)
+	d, err := t.o.Base.Document(ctx, in.DocumentID, from, from+in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	if in.Offset > 0 && in.Offset >= len(d.Chunks) {
-		return nil, &errkind.Argument{Name: "offset", Value: in.Offset, Want: fmt.Sprintf("less than %d, the number of chunks", max(len(d.Chunks), 1))}
-	}
-	if in.Limit == 0 {
-		in.Limit = defaultChunks
+	if in.Offset > 0 && in.Offset >= d.TotalChunks {
+		return nil, &errkind.Argument{Name: "offset", Value: in.Offset,
+			Want: fmt.Sprintf("less than %d, the number of chunks", max(d.TotalChunks, 1))}
 	}
 	return pageOf(d, in.Offset, in.Limit), nil
 }

@@ -24,7 +24,7 @@ import (
 // and closes the base with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) kb.Base) {
 	for name, f := range map[string]func(*testing.T, kb.Base){
-		"Note": testNote, "NoteAgain": testNoteAgain, "File": testFile, "Replace": testReplace, "Formats": testFormats,
+		"Note": testNote, "NoteAgain": testNoteAgain, "File": testFile, "Chunks": testChunks, "Replace": testReplace, "Formats": testFormats,
 		"Search": testSearch, "Pages": testPages, "Crowd": testCrowd, "Tags": testTags, "Collections": testCollections, "Update": testUpdate, "Delete": testDelete,
 		"Lists": testLists, "Jobs": testJobs, "FailedJob": testFailedJob, "Uploads": testUploads, "Refusals": testRefusals, "Missing": testMissing,
 	} {
@@ -71,7 +71,7 @@ func Stored(t *testing.T, b kb.Base, job int64) *kb.Document {
 	if j.Status != kb.Done || j.DocumentID == nil {
 		t.Fatalf("the job ended with %+v", j)
 	}
-	d, err := b.Document(t.Context(), *j.DocumentID)
+	d, err := b.Document(t.Context(), *j.DocumentID, 0, kb.AllChunks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,10 +104,10 @@ func textOf(d *kb.Document) string {
 	return b.String()
 }
 
-// same compares values without times.
+// same compares values without times and numbers of chunks.
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(kb.Time{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(kb.Time{}), cmpopts.IgnoreFields(kb.Document{}, "TotalChunks")); diff != "" {
 		t.Errorf("%s differs (-want +got):\n%s", what, diff)
 	}
 }
@@ -160,6 +160,28 @@ func testFile(t *testing.T, b kb.Base) {
 	d = File(t, b, kb.File{Filename: `C:\Users\me\plain.txt`, SourcePath: "docs/plain.txt"}, "No heading here.")
 	if d.Title != "plain.txt" || d.SourcePath != "docs/plain.txt" || d.Type != "text" {
 		t.Errorf("document = %+v", d)
+	}
+}
+
+// testChunks checks the ranges of chunks.
+func testChunks(t *testing.T, b kb.Base) {
+	text := strings.Repeat("A paragraph about the walrus, which is long enough to fill a part of a chunk.\n\n", 200)
+	d := File(t, b, kb.File{Filename: "long.md"}, text)
+	n := len(d.Chunks)
+	if n < 5 || d.TotalChunks != n {
+		t.Fatalf("%d chunks of %d, want more", n, d.TotalChunks)
+	}
+	for _, r := range [][2]int{{0, n}, {0, 2}, {1, 3}, {n - 1, n}, {2, n + 10}, {n, n + 1}, {n + 5, kb.AllChunks}, {0, 0}} {
+		got, err := b.Document(t.Context(), d.ID, r[0], r[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := *d
+		to := min(r[1], n)
+		want.Chunks = d.Chunks[min(r[0], to):to]
+		if diff := cmp.Diff(&want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("chunks %d to %d (-want +got):\n%s", r[0], r[1], diff)
+		}
 	}
 }
 
@@ -389,7 +411,7 @@ func testCollections(t *testing.T, b kb.Base) {
 		}
 		want := []string{"collection:" + collection, "tag"}
 		same(t, "tags", got, want)
-		after, err := b.Document(t.Context(), d.ID)
+		after, err := b.Document(t.Context(), d.ID, 0, kb.AllChunks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -462,7 +484,7 @@ func testDelete(t *testing.T, b kb.Base) {
 	if err := b.Delete(t.Context(), d.ID); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Document(t.Context(), d.ID)
+	_, err := b.Document(t.Context(), d.ID, 0, kb.AllChunks)
 	refused(t, "deleted document", err, errkind.NotFound)
 	refused(t, "second Delete", b.Delete(t.Context(), d.ID), errkind.NotFound)
 	if r := Find(t, b, kb.SearchQuery{Query: "lived"}); r.Total != 0 {
@@ -670,7 +692,7 @@ func testRefusals(t *testing.T, b kb.Base) {
 func testMissing(t *testing.T, b kb.Base) {
 	text := "text"
 	for _, id := range []int64{0, -1, 1, 1 << 62} {
-		_, err := b.Document(t.Context(), id)
+		_, err := b.Document(t.Context(), id, 0, kb.AllChunks)
 		refused(t, "Document", err, errkind.NotFound)
 		_, err = b.Job(t.Context(), id)
 		refused(t, "Job", err, errkind.NotFound)
