@@ -14,7 +14,7 @@ import (
 // addWait adds a tool that waits as the hold tool does, but outside the limit.
 func (k *kit) addWait() {
 	mcpserver.AddTool(k.server, mcpserver.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (any, error) {
-		err := k.server.Wait(func() error {
+		err := k.server.Wait(ctx, func() error {
 			select {
 			case <-k.release:
 				return nil

@@ -181,13 +181,18 @@ func (s *Server) logRequest(method string, took time.Duration, res mcp.Result, e
 // requests to the SDK.
 func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		k := callFrom(ctx)
 		if limited(method) {
 			if err := s.limit.acquire(ctx); err != nil {
 				return nil, err
 			}
-			defer s.limit.release()
+			k.slot = true
+			defer func() {
+				if k.slot {
+					s.limit.release()
+				}
+			}()
 		}
-		k := callFrom(ctx)
 		if k != nil && !s.has(method, k.revision) {
 			return nil, errUnknownMethod(method)
 		}
