@@ -15,6 +15,8 @@ import (
 const (
 	bodyTime        = 30 * time.Second // for the body of a request that has passed the checks
 	refusedBodyTime = 5 * time.Second  // for the body of any other request
+	pauseTime       = 30 * time.Second // for each part of a [LongBody]
+	longBodyTime    = time.Hour        // for all of a LongBody
 
 	maxRefused = 8 << 20 // maximum bytes of a body that are read before its request is refused
 
@@ -43,6 +45,32 @@ func Drain(w http.ResponseWriter, r *http.Request, limit int64) {
 	if r.Header.Get("Expect") == "" && limitBody(w, r, refusedBodyTime) {
 		_, _ = io.CopyN(io.Discard, r.Body, limit) // the request is refused in any case
 	}
+}
+
+// LongBody returns the body of a request that may take longer than others, such
+// as a file: up to an hour, with pauses of at most 30 seconds.
+func LongBody(w http.ResponseWriter, r *http.Request) io.ReadCloser {
+	return &longBody{ReadCloser: r.Body, conn: http.NewResponseController(w), end: time.Now().Add(longBodyTime)}
+}
+
+// A longBody is a body whose deadline moves while it arrives.
+type longBody struct {
+	io.ReadCloser
+	conn *http.ResponseController
+	set  time.Time // when the deadline was set
+	end  time.Time
+}
+
+func (b *longBody) Read(p []byte) (int, error) {
+	if now := time.Now(); now.Sub(b.set) > time.Second {
+		b.set = now
+		deadline := now.Add(pauseTime)
+		if deadline.After(b.end) {
+			deadline = b.end
+		}
+		_ = b.conn.SetReadDeadline(deadline) // without a connection, there is nothing to wait for
+	}
+	return b.ReadCloser.Read(p)
 }
 
 // ErrBodies is the error of [ReadBody] for a body that exceeds the budget for all

@@ -63,7 +63,7 @@ type upload struct {
 	mu      sync.Mutex // guards what follows
 	file    *stagedFile
 	chunks  map[int]extent
-	indexes runs  // of chunks
+	last    int   // index of chunks; 0 if there are none
 	empty   int   // chunks without bytes
 	size    int64 // of all chunks together, in bytes
 	end     int64 // of the file, which also has chunks that were replaced
@@ -263,7 +263,7 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 			"and send each with its bytes: %w", u.empty, errkind.Invalid)
 	}
 	if total == u.start.size {
-		if gaps := slices.Clone(u.indexes).with(index).gaps(); gaps != "" {
+		if gaps := u.gaps(index); gaps != "" {
 			return nil, fmt.Errorf("chunk_index %s is missing, but with this chunk all %d bytes of total_size have arrived; if the number was skipped, "+
 				"send it with empty data and then this chunk again, or send this chunk with the missing number; "+
 				"otherwise start a new upload with the right total_size: %w", gaps, total, errkind.Invalid)
@@ -278,7 +278,7 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 	if _, err := u.file.WriteAt(data, at.offset); err != nil {
 		return nil, writeError(err)
 	}
-	u.chunks[index], u.indexes, u.empty, u.size, u.end = at, u.indexes.with(index), empty, total, max(u.end, at.offset+size)
+	u.chunks[index], u.last, u.empty, u.size, u.end = at, max(u.last, index), empty, total, max(u.end, at.offset+size)
 	return u.state(), nil
 }
 
@@ -319,7 +319,7 @@ func (a *Uploads) put(id string, length int64, r io.Reader) (*uploadState, error
 	defer u.mu.Unlock()
 	u.file.close()
 	u.file, u.size, u.end, u.empty = f, n, n, 0
-	u.chunks, u.indexes = map[int]extent{0: {0, n}}, runs{}.with(0)
+	u.chunks, u.last = map[int]extent{0: {0, n}}, 0
 	return u.state(), nil
 }
 
@@ -329,7 +329,7 @@ func wrongSize(got string, want int64) error {
 }
 
 func (u *upload) state() *uploadState {
-	return &uploadState{UploadID: u.id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks), Missing: u.indexes.gaps()}
+	return &uploadState{UploadID: u.id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks), Missing: u.gaps(-1)}
 }
 
 // finish passes a complete file to send, and returns the job that send returns.
@@ -372,7 +372,7 @@ func (u *upload) send(ctx context.Context, send func(context.Context, kb.File, i
 	if len(u.chunks) == 0 {
 		return 0, fmt.Errorf("chunks are missing: 0 (none has arrived); send them and finish again: %w", errkind.Conflict)
 	}
-	if gaps := u.indexes.gaps(); gaps != "" {
+	if gaps := u.gaps(-1); gaps != "" {
 		return 0, fmt.Errorf("chunks are missing: %s; send them and finish again: %w", gaps, errkind.Conflict)
 	}
 	if u.size != u.start.size {
@@ -404,50 +404,35 @@ func (u *upload) reader() io.Reader {
 // maxGaps is the maximum number of gaps that an error lists.
 const maxGaps = 10
 
-// A run is a range of indexes, both ends included.
-type run struct{ first, last int }
-
-// runs is a set of indexes: the shortest list of runs, in order.
-type runs []run
-
-// with returns the set with another index. r must not be used after that.
-func (r runs) with(index int) runs {
-	i, _ := slices.BinarySearchFunc(r, index, func(x run, index int) int { return cmp.Compare(x.last, index) })
-	after := i < len(r) && r[i].first <= index+1 // r[i] is the first run that does not end before index
-	before := i > 0 && r[i-1].last == index-1
-	switch {
-	case after && r[i].first <= index:
-		return r
-	case after && before:
-		r[i-1].last = r[i].last
-		return slices.Delete(r, i, i+1)
-	case after:
-		r[i].first = index
-		return r
-	case before:
-		r[i-1].last = index
-		return r
-	}
-	return slices.Insert(r, i, run{index, index})
-}
-
 // gaps lists the indexes before the last one that are missing, for example
-// "2-4, 7".
-func (r runs) gaps() string {
+// "2-4, 7". The chunk with the index coming counts as received; -1 is none.
+func (u *upload) gaps(coming int) string {
 	var gaps []string
-	next := 0
-	for i, x := range r {
+	more := 0
+	missing := func(i int) bool {
+		_, ok := u.chunks[i]
+		return !ok && i != coming
+	}
+	last := max(u.last, coming)
+	for i := 0; i < last; i++ {
+		if !missing(i) {
+			continue
+		}
+		first := i
+		for i+1 < last && missing(i+1) {
+			i++
+		}
 		switch {
-		case x.first == next+1:
-			gaps = append(gaps, strconv.Itoa(next))
-		case x.first > next:
-			gaps = append(gaps, fmt.Sprintf("%d-%d", next, x.first-1))
+		case len(gaps) == maxGaps:
+			more++
+		case first == i:
+			gaps = append(gaps, strconv.Itoa(i))
+		default:
+			gaps = append(gaps, fmt.Sprintf("%d-%d", first, i))
 		}
-		next = x.last + 1
-		if len(gaps) == maxGaps && i+1 < len(r) {
-			gaps = append(gaps, fmt.Sprintf("and %d more gaps", len(r)-i-1))
-			break
-		}
+	}
+	if more > 0 {
+		gaps = append(gaps, fmt.Sprintf("and %d more gaps", more))
 	}
 	return strings.Join(gaps, ", ")
 }

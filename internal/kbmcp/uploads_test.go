@@ -7,10 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -381,42 +379,24 @@ func TestUploadsAreIndependent(t *testing.T) {
 	}
 }
 
-// The runs of indexes that arrive in any order are the same as those of a set.
-func TestRuns(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		var r runs
-		have := map[int]bool{}
-		for range random.IntN(30) {
-			i := random.IntN(30)
-			r, have[i] = r.with(i), true
-		}
-		var want runs
-		for i := range 31 {
-			if !have[i] {
-				continue
-			}
-			if n := len(want); n > 0 && want[n-1].last == i-1 {
-				want[n-1].last = i
-			} else {
-				want = append(want, run{i, i})
-			}
-		}
-		if !slices.Equal(r, want) {
-			t.Fatalf("runs = %v, want %v", r, want)
-		}
-	}
+// The gaps between the indexes that have arrived.
+func TestGaps(t *testing.T) {
 	for _, tt := range []struct {
-		r    runs
-		want string
+		indexes []int
+		coming  int
+		want    string
 	}{
-		{nil, ""}, {runs{{0, 5}}, ""}, {runs{{1, 5}}, "0"}, {runs{{0, 1}, {3, 3}, {9, 9}}, "2, 4-8"}, {runs{{2, 2}}, "0-1"},
-		{runs{{1, 1}, {3, 3}, {5, 5}, {7, 7}, {9, 9}, {11, 11}, {13, 13}, {15, 15}, {17, 17}, {19, 19}}, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18"},
-		{runs{{1, 1}, {3, 3}, {5, 5}, {7, 7}, {9, 9}, {11, 11}, {13, 13}, {15, 15}, {17, 17}, {19, 19}, {21, 21}, {30, 30}},
-			"0, 2, 4, 6, 8, 10, 12, 14, 16, 18, and 2 more gaps"},
+		{nil, -1, ""}, {[]int{0, 1, 2, 3}, -1, ""}, {[]int{1, 2, 3}, -1, "0"}, {[]int{0, 1, 3, 9}, -1, "2, 4-8"}, {[]int{2}, -1, "0-1"},
+		{[]int{0, 3}, 1, "2"}, {[]int{0, 3}, 5, "1-2, 4"}, {nil, 2, "0-1"}, {nil, 0, ""},
+		{[]int{1, 3, 5, 7, 9, 11, 13, 15, 17, 19}, -1, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18"},
+		{[]int{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 30}, -1, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, and 2 more gaps"},
 	} {
-		if got := tt.r.gaps(); got != tt.want {
-			t.Errorf("gaps of %v = %q, want %q", tt.r, got, tt.want)
+		u := &upload{chunks: map[int]extent{}}
+		for _, i := range tt.indexes {
+			u.chunks[i], u.last = extent{}, max(u.last, i)
+		}
+		if got := u.gaps(tt.coming); got != tt.want {
+			t.Errorf("gaps of %v and %d = %q, want %q", tt.indexes, tt.coming, got, tt.want)
 		}
 	}
 }

@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
 	"unicode"
 
 	"knowhow/internal/errkind"
@@ -153,7 +151,7 @@ func (a *Uploads) serve(w http.ResponseWriter, r *http.Request, id string) {
 		writeJSON(w, http.StatusMethodNotAllowed, errorBody{apiError{"METHOD_NOT_ALLOWED", "send the file with PUT"}})
 		return
 	}
-	state, err := a.put(id, r.ContentLength, &patient{r.Body, http.NewResponseController(w), 0})
+	state, err := a.put(id, r.ContentLength, httpguard.LongBody(w, r))
 	if err == nil {
 		writeJSON(w, http.StatusOK, state)
 		return
@@ -182,28 +180,4 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body) // an error means that the client is gone
-}
-
-// patient is the body of a request that may take longer than others, as long as
-// bytes arrive.
-type patient struct {
-	io.Reader
-	connection *http.ResponseController
-	read       int // bytes since the deadline was set
-}
-
-// A body may be silent for silence. The deadline is set again after each step
-// bytes.
-const (
-	silence = 30 * time.Second
-	step    = 256 << 10
-)
-
-func (p *patient) Read(b []byte) (int, error) {
-	n, err := p.Reader.Read(b)
-	if p.read += n; p.read >= step && err == nil {
-		p.read = 0
-		_ = p.connection.SetReadDeadline(time.Now().Add(silence)) // without a connection there is no deadline either
-	}
-	return n, err
 }

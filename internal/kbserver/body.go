@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
@@ -22,12 +21,10 @@ import (
 
 // Limits on bodies.
 const (
-	maxJSON    = 1 << 20          // bytes
-	maxNote    = 4 << 20          // bytes of JSON that contains the text of a note
-	maxFields  = 1 << 20          // bytes of a multipart body besides the file
-	maxField   = 4 << 10          // bytes of a field that is not a file
-	pauseTime  = 30 * time.Second // in which a part of a body must arrive
-	uploadTime = time.Hour        // in which a file must arrive
+	maxJSON   = 1 << 20 // bytes
+	maxNote   = 4 << 20 // bytes of JSON that contains the text of a note
+	maxFields = 1 << 20 // bytes of a multipart body besides the file
+	maxField  = 4 << 10 // bytes of a field that is not a file
 )
 
 // params are the parameters in the query of a request.
@@ -146,33 +143,6 @@ func cutOff(err error) error {
 	return fmt.Errorf("the body ended early (%v): send the request again: %w", err, errkind.Invalid)
 }
 
-// body returns the body of a request with a file. It must arrive in uploadTime,
-// with pauses of at most pauseTime.
-func (c *call) body() io.ReadCloser {
-	now := time.Now()
-	return &slowBody{ReadCloser: c.r.Body, conn: http.NewResponseController(c.w), end: now.Add(uploadTime)}
-}
-
-// A slowBody is a body whose deadline moves while it arrives.
-type slowBody struct {
-	io.ReadCloser
-	conn *http.ResponseController
-	set  time.Time // when the deadline was set
-	end  time.Time
-}
-
-func (b *slowBody) Read(p []byte) (int, error) {
-	if now := time.Now(); now.Sub(b.set) > time.Second {
-		b.set = now
-		deadline := now.Add(pauseTime)
-		if deadline.After(b.end) {
-			deadline = b.end
-		}
-		_ = b.conn.SetReadDeadline(deadline) // without a connection, there is nothing to wait for
-	}
-	return b.ReadCloser.Read(p)
-}
-
 func (c *call) addJob() (int, any, error) {
 	media, params := c.mediaType()
 	var id int64
@@ -216,7 +186,7 @@ func (c *call) addFile(boundary string) (int64, error) {
 			os.Remove(file.Name())
 		}
 	}()
-	form := multipart.NewReader(http.MaxBytesReader(c.w, c.body(), c.o.MaxUpload+maxFields), boundary)
+	form := multipart.NewReader(http.MaxBytesReader(c.w, httpguard.LongBody(c.w, c.r), c.o.MaxUpload+maxFields), boundary)
 	for {
 		part, err := form.NextRawPart()
 		if errors.Is(err, io.EOF) {

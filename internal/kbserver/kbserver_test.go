@@ -402,6 +402,9 @@ func TestOpenAPI(t *testing.T) {
 		var members, required []string
 		for f := range reflect.TypeOf(v).Fields() {
 			tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if tag == "-" {
+				continue
+			}
 			members = append(members, tag)
 			if options != "omitempty" {
 				required = append(required, tag)
