@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
 )
@@ -126,7 +127,7 @@ const maxFilename = 255
 
 // checkLine returns an error unless a value is one line of UTF-8, or empty.
 func checkLine(name, value string, most int) error {
-	if len(value) > most || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+	if !isLine(value, most) {
 		return &errkind.Argument{Name: name, Value: value, Want: fmt.Sprintf("one line of at most %d bytes of UTF-8", most)}
 	}
 	return nil
@@ -135,16 +136,28 @@ func checkLine(name, value string, most int) error {
 // collectionName matches the names of collections, which are labels.
 var collectionName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 
+// ValidCollection reports whether a collection can have a name.
+func ValidCollection(name string) bool { return collectionName.MatchString(name) }
+
+// ValidTag reports whether a document can have a tag, apart from that of a
+// collection.
+func ValidTag(tag string) bool { return strings.TrimSpace(tag) != "" && isLine(tag, MaxTag) }
+
+// isLine reports whether a value is one line of UTF-8, or empty.
+func isLine(value string, most int) bool {
+	return len(value) <= most && utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl)
+}
+
 // checkTags checks tags, among them those of collections.
 func checkTags(name string, tags []string) error {
 	if len(tags) > MaxTags {
 		return &errkind.Argument{Name: name, Value: len(tags), Want: fmt.Sprintf("at most %d tags", MaxTags)}
 	}
 	for _, tag := range tags {
-		if strings.TrimSpace(tag) == "" || len(tag) > MaxTag || !utf8.ValidString(tag) || strings.ContainsFunc(tag, unicode.IsControl) {
+		if !ValidTag(tag) {
 			return &errkind.Argument{Name: name, Value: tag, Want: fmt.Sprintf("tags of 1 to %d bytes of UTF-8 in one line", MaxTag)}
 		}
-		if collection, ok := strings.CutPrefix(tag, collectionTag); ok && !collectionName.MatchString(collection) {
+		if collection, ok := document.TagLabel(tag); ok && !ValidCollection(collection) {
 			return &errkind.Argument{Name: name, Value: tag, Want: `a name of 1 to 100 letters, digits, "_", "." and "-" after "collection:"`}
 		}
 	}
@@ -159,7 +172,7 @@ func splitTags(name string, tags []string) (collection string, others []string, 
 		return "", nil, err
 	}
 	for _, tag := range tags {
-		c, ok := strings.CutPrefix(tag, collectionTag)
+		c, ok := document.TagLabel(tag)
 		switch {
 		case !ok && !slices.Contains(others, tag):
 			others = append(others, tag)

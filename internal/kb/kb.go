@@ -20,8 +20,8 @@ import (
 // attempt may not meet; Denied or Unauthorized for a base that refuses the
 // caller.
 //
-// Tags in arguments and results contain the tag of the collection:
-// "collection:" followed by its name. Every document has exactly one such tag.
+// Tags in arguments and results contain the tag of the collection; see
+// [document.LabelTag]. Every document has exactly one such tag.
 type Base interface {
 	// Search returns the passages that match a query best.
 	Search(ctx context.Context, q SearchQuery) (*SearchResult, error)
@@ -78,11 +78,6 @@ type Base interface {
 
 // DefaultCollection is the collection of documents that are added without one.
 const DefaultCollection = "documents"
-
-// CollectionTag returns the tag of a collection.
-func CollectionTag(name string) string { return collectionTag + name }
-
-const collectionTag = "collection:"
 
 // Types of documents and jobs that the package treats in a special way.
 const (

@@ -183,7 +183,7 @@ func noDocument(id int64) error {
 
 // tagsOf returns all tags of a document.
 func tagsOf(r *document.Record) []string {
-	tags := append([]string{CollectionTag(r.Label)}, r.Tags...)
+	tags := append([]string{document.LabelTag(r.Label)}, r.Tags...)
 	slices.Sort(tags)
 	return tags
 }

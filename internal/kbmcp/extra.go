@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/kb"
 	"knowhow/internal/mcpserver"
@@ -52,7 +53,7 @@ func (t *tools) listDocuments(ctx context.Context, in listArgs) (any, error) {
 		if in.Tag != "" {
 			return nil, fmt.Errorf("collection and tag exclude each other, give one of them: %w", errkind.Invalid)
 		}
-		f.Tag = kb.CollectionTag(in.Collection)
+		f.Tag = document.LabelTag(in.Collection)
 	}
 	return t.list(ctx, f)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/kb"
 	"knowhow/internal/mcpserver"
@@ -64,7 +65,7 @@ func (t *tools) search(ctx context.Context, in searchArgs) (any, error) {
 		if err := checkCollection(in.Collection); err != nil {
 			return nil, err
 		}
-		q.Tags = append(q.Tags, kb.CollectionTag(in.Collection))
+		q.Tags = append(q.Tags, document.LabelTag(in.Collection))
 	}
 	found, err := t.o.Base.Search(ctx, q)
 	if err != nil {
@@ -100,7 +101,7 @@ func searchResultOf(found *kb.SearchResult) *searchResult {
 // without documents is often a misspelled one, so those that exist are named.
 func (t *tools) nothingFound(ctx context.Context, in searchArgs) string {
 	if in.Collection != "" {
-		list, err := t.o.Base.Documents(ctx, kb.DocumentFilter{Tag: kb.CollectionTag(in.Collection), Limit: 1})
+		list, err := t.o.Base.Documents(ctx, kb.DocumentFilter{Tag: document.LabelTag(in.Collection), Limit: 1})
 		if err == nil && list.Total == 0 {
 			note := fmt.Sprintf("no document is in the collection %s", in.Collection)
 			if all, err := t.collections(ctx, 1); err == nil && len(all.Collections) > 0 {
