@@ -75,7 +75,8 @@ func (b *longBody) Read(p []byte) (int, error) {
 
 // ErrBodies is the error of [ReadBody] for a body that exceeds the budget for all
 // bodies. It is of kind Busy. The response should be 503 with a header Retry-After.
-var ErrBodies = fmt.Errorf("the server is receiving too much at the same time, try again in a few seconds: %w", errkind.Busy)
+var ErrBodies = fmt.Errorf("the server is receiving too much at the same time, try again in a few seconds: %w",
+	errkind.Busy)
 
 // ReadBody returns the body of a request of a [Server], which may have at most
 // limit bytes. The bodies of all running requests together take at most 64 MiB.

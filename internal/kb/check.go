@@ -16,7 +16,8 @@ import (
 // check returns the text of a query that is valid.
 func (q *SearchQuery) check() (query.Text, error) {
 	if strings.TrimSpace(q.Query) == "" || len(q.Query) > MaxQuery || !utf8.ValidString(q.Query) {
-		return query.Text{}, &errkind.Argument{Name: "query", Value: q.Query, Want: fmt.Sprintf("1 to %d bytes of UTF-8", MaxQuery)}
+		return query.Text{}, &errkind.Argument{Name: "query",
+			Value: q.Query, Want: fmt.Sprintf("1 to %d bytes of UTF-8", MaxQuery)}
 	}
 	text, err := query.Read(q.Query)
 	if err != nil {
@@ -81,7 +82,8 @@ func (n *Note) check(maxSize int64) (collection string, tags []string, err error
 func checkText(text string, maxSize int64) error {
 	switch {
 	case int64(len(text)) > maxSize:
-		return fmt.Errorf("the text has %d bytes, at most %d are accepted: shorten it: %w", len(text), maxSize, errkind.TooLarge)
+		return fmt.Errorf("the text has %d bytes, at most %d are accepted: shorten it: %w", len(text), maxSize,
+			errkind.TooLarge)
 	case strings.TrimSpace(text) == "" || !utf8.ValidString(text):
 		return &errkind.Argument{Name: "text", Value: text, Want: "a text in UTF-8 that is not blank"}
 	}
@@ -155,10 +157,12 @@ func checkTags(name string, tags []string) error {
 	}
 	for _, tag := range tags {
 		if !ValidTag(tag) {
-			return &errkind.Argument{Name: name, Value: tag, Want: fmt.Sprintf("tags of 1 to %d bytes of UTF-8 in one line", MaxTag)}
+			return &errkind.Argument{Name: name, Value: tag,
+				Want: fmt.Sprintf("tags of 1 to %d bytes of UTF-8 in one line", MaxTag)}
 		}
 		if collection, ok := document.TagLabel(tag); ok && !ValidCollection(collection) {
-			return &errkind.Argument{Name: name, Value: tag, Want: `a name of 1 to 100 letters, digits, "_", "." and "-" after "collection:"`}
+			return &errkind.Argument{Name: name, Value: tag,
+				Want: `a name of 1 to 100 letters, digits, "_", "." and "-" after "collection:"`}
 		}
 	}
 	return nil
@@ -177,7 +181,8 @@ func splitTags(name string, tags []string) (collection string, others []string, 
 		case !ok && !slices.Contains(others, tag):
 			others = append(others, tag)
 		case ok && collection != "" && c != collection:
-			return "", nil, &errkind.Argument{Name: name, Value: tag, Want: fmt.Sprintf("one collection, but collection:%s is there, too", collection)}
+			return "", nil, &errkind.Argument{Name: name, Value: tag, Want: fmt.Sprintf("one collection, but collection:%s is "+
+				"there, too", collection)}
 		case ok:
 			collection = c
 		}

@@ -101,11 +101,13 @@ const (
 
 // A SearchQuery is a search for passages.
 type SearchQuery struct {
-	Query      string   `json:"query"`
-	Top        int      `json:"top"`         // 1 to MaxTop passages
-	Tags       []string `json:"tags"`        // that a document must have, all of them
-	FTSOnly    bool     `json:"fts_only"`    // by words only
-	VectorOnly bool     `json:"vector_only"` // by meaning only; an error of kind Unsupported if the base has no model, or one that does not know the language
+	Query   string   `json:"query"`
+	Top     int      `json:"top"`      // 1 to MaxTop passages
+	Tags    []string `json:"tags"`     // that a document must have, all of them
+	FTSOnly bool     `json:"fts_only"` // by words only
+	// by meaning only; an error of kind Unsupported if the base has no model, or
+	// one that does not know the language
+	VectorOnly bool `json:"vector_only"`
 }
 
 // A SearchResult is the best passages for a query, best first.
@@ -119,12 +121,16 @@ type SearchResult struct {
 
 // A Result is a chunk of a document that matches a query.
 type Result struct {
-	DocumentID int64    `json:"document_id"`
-	ChunkIndex int      `json:"chunk_index"`
-	Text       string   `json:"text"`
-	Heading    string   `json:"heading,omitempty"` // path of the headings above the chunk, such as "Install > From source"; "" if there are none
-	Page       string   `json:"page,omitempty"`    // label of the page on which the chunk begins; "" if the document has no pages
-	Score      float64  `json:"score"`             // 0 to 1; scores of different searches cannot be compared
+	DocumentID int64  `json:"document_id"`
+	ChunkIndex int    `json:"chunk_index"`
+	Text       string `json:"text"`
+	// path of the headings above the chunk, such as "Install > From source"; ""
+	// if there are none
+	Heading string `json:"heading,omitempty"`
+	// label of the page on which the chunk begins; "" if the document has no
+	// pages
+	Page       string   `json:"page,omitempty"`
+	Score      float64  `json:"score"` // 0 to 1; scores of different searches cannot be compared
 	Title      string   `json:"title"`
 	SourcePath string   `json:"source_path"` // "" if there is none
 	Type       string   `json:"type"`
@@ -142,10 +148,12 @@ type Note struct {
 
 // A File describes a file that a user adds.
 type File struct {
-	Filename   string   // determines the format; required
-	MediaType  string   // as the origin declared it; "" if unknown
-	SourcePath string   // "" means Filename
-	Tags       []string // see Note; a file that replaces a document without naming tags or a collection keeps those of the document
+	Filename   string // determines the format; required
+	MediaType  string // as the origin declared it; "" if unknown
+	SourcePath string // "" means Filename
+	// see Note; a file that replaces a document without naming tags or a
+	// collection keeps those of the document
+	Tags []string
 }
 
 // The states of a job.
@@ -227,8 +235,10 @@ type NoteChange struct {
 
 // A Status is the state of a base.
 type Status struct {
-	Version   string         `json:"version"`
-	Model     map[string]any `json:"model"`  // of the vectors: "name" ("none" without one), "dimensions", "passages", and how many of these are "embedded"
+	Version string `json:"version"`
+	// of the vectors: "name" ("none" without one), "dimensions", "passages", and
+	// how many of these are "embedded"
+	Model     map[string]any `json:"model"`
 	Device    map[string]any `json:"device"` // that computes them: "type", ...
 	Documents DocumentCounts `json:"documents"`
 	Queue     QueueCounts    `json:"queue"`

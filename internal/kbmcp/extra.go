@@ -16,8 +16,9 @@ import (
 func (t *tools) registerExtra(s *mcpserver.Server) {
 	add(t, s, mcpserver.Tool{
 		Name: "kb_list", Title: "List documents",
-		Description: "List the documents of the knowledge base, the newest first, without their texts: all, or those of a collection or with a tag.",
-		ReadOnly:    true, Idempotent: true,
+		Description: "List the documents of the knowledge base, the newest first, without their texts: all, or those of a " +
+			"collection or with a tag.",
+		ReadOnly: true, Idempotent: true,
 	}, t.listDocuments)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_collections", Title: "List collections",

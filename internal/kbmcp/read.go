@@ -82,7 +82,8 @@ func (t *tools) search(ctx context.Context, in searchArgs) (any, error) {
 func SearchResult(found *kb.SearchResult) any { return searchResultOf(found) }
 
 func searchResultOf(found *kb.SearchResult) *searchResult {
-	r := &searchResult{Results: make([]hit, len(found.Results)), Total: found.Total, Note: sanitize.Short(found.Note, 300, 1200)}
+	r := &searchResult{Results: make([]hit, len(found.Results)), Total: found.Total, Note: sanitize.Short(found.Note,
+		300, 1200)}
 	left := maxPassages
 	for i, f := range found.Results {
 		text := sanitize.Text(f.Text)
@@ -90,8 +91,11 @@ func searchResultOf(found *kb.SearchResult) *searchResult {
 		short := sanitize.Cut(text, limit, 4*limit)
 		left -= utf8.RuneCountInString(short)
 		r.Results[i] = hit{
-			DocumentID: f.DocumentID, ChunkIndex: f.ChunkIndex, Text: short, Cut: short != text, Heading: sanitize.Short(f.Heading, 200, 800), Page: sanitize.Short(f.Page, 50, 200), Score: math.Round(f.Score*1e4) / 1e4,
-			Title: title(f.Title), SourcePath: sanitize.Escape(f.SourcePath), Type: sanitize.Escape(f.Type), label: labelOf(f.Tags), UpdatedAt: f.UpdatedAt,
+			DocumentID: f.DocumentID, ChunkIndex: f.ChunkIndex, Text: short, Cut: short != text,
+			Heading: sanitize.Short(f.Heading, 200, 800), Page: sanitize.Short(f.Page, 50, 200),
+			Score: math.Round(f.Score*1e4) / 1e4,
+			Title: title(f.Title), SourcePath: sanitize.Escape(f.SourcePath), Type: sanitize.Escape(f.Type),
+			label: labelOf(f.Tags), UpdatedAt: f.UpdatedAt,
 		}
 	}
 	return r
@@ -245,7 +249,8 @@ func (t *tools) get(ctx context.Context, in getArgs) (any, error) {
 	case in.DocumentID != 0 && in.SourcePath != "":
 		return nil, fmt.Errorf("document_id and source_path exclude each other, give one of them: %w", errkind.Invalid)
 	case in.SourcePath != "" && (in.Offset != 0 || in.Limit != 0):
-		return nil, fmt.Errorf("offset and limit count chunks and need document_id; source_path finds it: %w", errkind.Invalid)
+		return nil, fmt.Errorf("offset and limit count chunks and need document_id; source_path finds it: %w",
+			errkind.Invalid)
 	case in.SourcePath != "":
 		return t.list(ctx, kb.DocumentFilter{SourcePath: in.SourcePath, Limit: maxSamePath})
 	}
@@ -279,7 +284,8 @@ func (t *tools) status(ctx context.Context, _ struct{}) (any, error) {
 	s, err := t.o.Base.Status(ctx)
 	if err != nil {
 		// The caller also learns that this side works.
-		return nil, &mcpserver.Error{Err: failed(fmt.Sprintf("the MCP server works (version %s, %d uploads in progress), but the knowledge base does not answer",
+		return nil, &mcpserver.Error{Err: failed(fmt.Sprintf("the MCP server works (version %s, %d uploads in progress), "+
+			"but the knowledge base does not answer",
 			own.Version, own.Uploads), err), Data: map[string]any{"mcp": own}}
 	}
 	r, err := json.Marshal(&statusResult{*s, own})

@@ -94,7 +94,8 @@ type uploadState struct {
 // OpenUploads returns an empty staging area. It deletes what an earlier process
 // left in its folder. Several processes may use the same folder.
 func OpenUploads(o UploadOptions) (*Uploads, error) {
-	o.MaxSize, o.MaxOpen, o.TTL = cmp.Or(o.MaxSize, defaultMaxSize), cmp.Or(o.MaxOpen, defaultMaxOpen), cmp.Or(o.TTL, defaultTTL)
+	o.MaxSize, o.MaxOpen, o.TTL = cmp.Or(o.MaxSize, defaultMaxSize), cmp.Or(o.MaxOpen, defaultMaxOpen),
+		cmp.Or(o.TTL, defaultTTL)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the folder of uploads: %w", err)
 	}
@@ -153,7 +154,8 @@ func (a *Uploads) open() (n int) {
 // the file is too large, and Busy if there are too many uploads.
 func (a *Uploads) begin(s uploadStart) (id string, err error) {
 	if s.size > a.o.MaxSize {
-		return "", fmt.Errorf("total_size is %d bytes, but files of at most %d bytes are accepted: %w", s.size, a.o.MaxSize, errkind.TooLarge)
+		return "", fmt.Errorf("total_size is %d bytes, but files of at most %d bytes are accepted: %w", s.size, a.o.MaxSize,
+			errkind.TooLarge)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,7 +163,9 @@ func (a *Uploads) begin(s uploadStart) (id string, err error) {
 		return "", errClosed
 	}
 	if a.open() >= a.o.MaxOpen {
-		return "", fmt.Errorf("%d uploads are not finished, which is the limit; finish one, or try again in a few minutes: %w", a.o.MaxOpen, errkind.Busy)
+		return "", fmt.Errorf(
+			"%d uploads are not finished, which is the limit; finish one, or try again in a few minutes: %w",
+			a.o.MaxOpen, errkind.Busy)
 	}
 	f, err := a.newFile()
 	if err != nil {
@@ -229,7 +233,8 @@ func (a *Uploads) lockOpen(id string) (*upload, error) {
 	return u, err
 }
 
-var errFinished = fmt.Errorf("the upload is already finished; start a new one with kb_upload_start: %w", errkind.Conflict)
+var errFinished = fmt.Errorf("the upload is already finished; start a new one with kb_upload_start: %w",
+	errkind.Conflict)
 
 // maxEmpty is the number of chunks without bytes that an upload may have. They
 // stand for numbers that a client has skipped.
@@ -264,7 +269,8 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 	}
 	if total == u.start.size {
 		if gaps := u.gaps(index); gaps != "" {
-			return nil, fmt.Errorf("chunk_index %s is missing, but with this chunk all %d bytes of total_size have arrived; if the number was skipped, "+
+			return nil, fmt.Errorf("chunk_index %s is missing, but with this chunk all %d bytes of total_size have arrived; "+
+				"if the number was skipped, "+
 				"send it with empty data and then this chunk again, or send this chunk with the missing number; "+
 				"otherwise start a new upload with the right total_size: %w", gaps, total, errkind.Invalid)
 		}
@@ -273,7 +279,8 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 	if replaced && old.size >= size {
 		at.offset = old.offset
 	} else if u.end+size > 2*u.start.size {
-		return nil, fmt.Errorf("chunks of this upload were replaced too often; start a new one with kb_upload_start: %w", errkind.Conflict)
+		return nil, fmt.Errorf("chunks of this upload were replaced too often; start a new one with kb_upload_start: %w",
+			errkind.Conflict)
 	}
 	if _, err := u.file.WriteAt(data, at.offset); err != nil {
 		return nil, writeError(err)
@@ -324,19 +331,24 @@ func (a *Uploads) put(id string, length int64, r io.Reader) (*uploadState, error
 }
 
 func wrongSize(got string, want int64) error {
-	return fmt.Errorf("the body has %s bytes, but total_size is %d; send the whole file, or start a new upload with the right total_size: %w",
+	return fmt.Errorf("the body has %s bytes, but total_size is %d; send the whole file, or start a new upload with the "+
+		"right total_size: %w",
 		got, want, errkind.Invalid)
 }
 
 func (u *upload) state() *uploadState {
-	return &uploadState{UploadID: u.id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks), Missing: u.gaps(-1)}
+	return &uploadState{UploadID: u.id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks),
+		Missing: u.gaps(-1)}
 }
+
+// A sendFunc passes a file on, and returns its job.
+type sendFunc func(context.Context, kb.File, io.Reader) (job int64, err error)
 
 // finish passes a complete file to send, and returns the job that send returns.
 // If the file is not complete, the error says what is missing, and if send
 // fails, finish may be called again. After success, a repeated call returns the
 // same job.
-func (a *Uploads) finish(ctx context.Context, id string, send func(context.Context, kb.File, io.Reader) (int64, error)) (int64, error) {
+func (a *Uploads) finish(ctx context.Context, id string, send sendFunc) (int64, error) {
 	u, err := a.lock(id)
 	if err != nil {
 		return 0, err
@@ -368,7 +380,7 @@ func (a *Uploads) finish(ctx context.Context, id string, send func(context.Conte
 }
 
 // send checks a file and passes it on.
-func (u *upload) send(ctx context.Context, send func(context.Context, kb.File, io.Reader) (int64, error)) (int64, error) {
+func (u *upload) send(ctx context.Context, send sendFunc) (int64, error) {
 	if len(u.chunks) == 0 {
 		return 0, fmt.Errorf("chunks are missing: 0 (none has arrived); send them and finish again: %w", errkind.Conflict)
 	}
@@ -376,7 +388,8 @@ func (u *upload) send(ctx context.Context, send func(context.Context, kb.File, i
 		return 0, fmt.Errorf("chunks are missing: %s; send them and finish again: %w", gaps, errkind.Conflict)
 	}
 	if u.size != u.start.size {
-		return 0, fmt.Errorf("%d of %d bytes have arrived in %d chunks; send the rest with the next chunk_index, which is %d, and finish again: %w",
+		return 0, fmt.Errorf("%d of %d bytes have arrived in %d chunks; send the rest with the next chunk_index, which is "+
+			"%d, and finish again: %w",
 			u.size, u.start.size, len(u.chunks), len(u.chunks), errkind.Conflict)
 	}
 	if u.start.sha256 != "" {
@@ -470,7 +483,8 @@ func writeError(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		err = e.Err // without the path
 	}
-	return fmt.Errorf("the server cannot store the upload (%w); its operator must check the disk: %w", err, errkind.Unavailable)
+	return fmt.Errorf("the server cannot store the upload (%w); its operator must check the disk: %w",
+		err, errkind.Unavailable)
 }
 
 // newUUID returns a random UUID (RFC 9562, version 4).

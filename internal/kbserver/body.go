@@ -83,7 +83,8 @@ func (c *call) mediaType() (string, map[string]string) {
 // pointer to a struct.
 func (c *call) decode(v any, limit int64) error {
 	if media, _ := c.mediaType(); media != "application/json" {
-		return &failure{http.StatusUnsupportedMediaType, "unsupported_media_type", "want a body in JSON: send it with the header Content-Type: application/json"}
+		return &failure{http.StatusUnsupportedMediaType, "unsupported_media_type",
+			"want a body in JSON: send it with the header Content-Type: application/json"}
 	}
 	limit = min(limit, c.o.MaxUpload)
 	data, err := httpguard.ReadBody(c.r, limit)
@@ -115,7 +116,8 @@ func (k jsonKind) String() string { return "a JSON " + string(k) }
 // jsonError returns the error for JSON that cannot be decoded.
 func jsonError(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		kinds := map[string]string{"string": "a string", "int": "an integer", "bool": "true or false", "[]string": "a list of strings"}
+		kinds := map[string]string{"string": "a string", "int": "an integer", "bool": "true or false",
+			"[]string": "a list of strings"}
 		want, known := kinds[strings.TrimLeft(e.Type.String(), "*")]
 		if e.Field == "" || !known {
 			return fmt.Errorf("the body must be a JSON object, got a JSON %s: %w", e.Value, errkind.Invalid)
@@ -153,7 +155,8 @@ func (c *call) addJob() (int, any, error) {
 	case media == "application/json":
 		id, err = c.addNote()
 	default:
-		err = &failure{http.StatusUnsupportedMediaType, "unsupported_media_type", "want a note as application/json, or a file as multipart/form-data"}
+		err = &failure{http.StatusUnsupportedMediaType, "unsupported_media_type",
+			"want a note as application/json, or a file as multipart/form-data"}
 	}
 	return http.StatusAccepted, map[string]any{"job_id": id}, err
 }
@@ -217,7 +220,8 @@ func (c *call) addFile(boundary string) (int64, error) {
 				return 0, &errkind.Argument{Name: name, Value: len(f.Tags), Want: fmt.Sprintf("at most %d tags", kb.MaxTags)}
 			}
 		default:
-			return 0, fmt.Errorf("the field %q is unknown or repeated: send file once, source_path at most once, and tags: %w", cut(name), errkind.Invalid)
+			return 0, fmt.Errorf("the field %q is unknown or repeated: send file once, source_path at most once, and tags: %w",
+				cut(name), errkind.Invalid)
 		}
 	}
 	if file == nil {
@@ -274,7 +278,8 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 }
 
 func (c *call) fileTooLarge() error {
-	return fmt.Errorf("the file has more than %d bytes, the limit for one file: split it: %w", c.o.MaxUpload, errkind.TooLarge)
+	return fmt.Errorf("the file has more than %d bytes, the limit for one file: split it: %w",
+		c.o.MaxUpload, errkind.TooLarge)
 }
 
 // formError returns the error for a form that cannot be read.
@@ -282,5 +287,6 @@ func (c *call) formError(err error) error {
 	if tooLarge(err) {
 		return c.fileTooLarge()
 	}
-	return fmt.Errorf("the form cannot be read (%v): send multipart/form-data with the field file: %w", err, errkind.Invalid)
+	return fmt.Errorf("the form cannot be read (%v): send multipart/form-data with the field file: %w",
+		err, errkind.Invalid)
 }

@@ -140,10 +140,12 @@ func (c *call) route() (func(*call) (int, any, error), error) {
 	}
 	slices.Sort(allowed)
 	c.w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return nil, &failure{http.StatusMethodNotAllowed, "method_not_allowed", "this method is not allowed here: use " + strings.Join(allowed, " or ")}
+	return nil, &failure{http.StatusMethodNotAllowed, "method_not_allowed", "this method is not allowed here: use " +
+		strings.Join(allowed, " or ")}
 }
 
-var errNoPath = &failure{http.StatusNotFound, "not_found", "nothing is served at this path: the API is described at openapi.json"}
+var errNoPath = &failure{http.StatusNotFound, "not_found", "nothing is served at this path: the API is described at " +
+	"openapi.json"}
 
 // match returns the values of the segments in braces of a pattern.
 func match(pattern, escaped string) (values map[string]string, ok bool) {

@@ -63,7 +63,8 @@ func TestLongDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got) != want.String() {
-			t.Errorf("%d chunks: the answer of %d bytes differs from that of the encoder, of %d bytes", chunks, len(got), want.Len())
+			t.Errorf("%d chunks: the answer of %d bytes differs from that of the encoder, of %d bytes",
+				chunks, len(got), want.Len())
 		}
 	}
 }

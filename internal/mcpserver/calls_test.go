@@ -28,7 +28,8 @@ func TestCallEnds(t *testing.T) {
 		s.Initialize("2025-03-26")
 		id := s.Start("tools/call", hold("a"))
 		<-k.started
-		if status, _, body := site.request(t, "POST", call(id, `"name":"echo"`), map[string]string{"Mcp-Session-Id": s.SessionID()}); status != 400 ||
+		if status, _, body := site.request(t, "POST", call(id, `"name":"echo"`),
+			map[string]string{"Mcp-Session-Id": s.SessionID()}); status != 400 ||
 			!strings.Contains(body, fmt.Sprintf("duplicate in-flight request ID %d", id)) {
 			t.Errorf("a call with an id in use = %d %s", status, body)
 		}
@@ -46,7 +47,8 @@ func TestCallEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": s.SessionID()} {
+		for name, value := range map[string]string{"Content-Type": "application/json",
+			"Accept": "application/json, text/event-stream", "Mcp-Session-Id": s.SessionID()} {
 			req.Header.Set(name, value)
 		}
 		done := make(chan struct{})

@@ -72,7 +72,8 @@ func TestWaitingTakesNoSlot(t *testing.T) {
 			}
 			begin := time.Now()
 			if _, err := s.Tool("echo", nil); err != nil || time.Since(begin) > 0 {
-				t.Errorf("%s: echo beside 50 waiting calls = %v after %v, want an answer at once", transport, err, time.Since(begin))
+				t.Errorf("%s: echo beside 50 waiting calls = %v after %v, want an answer at once",
+					transport, err, time.Since(begin))
 			}
 			var held []int
 			for range 2 {

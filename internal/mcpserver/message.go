@@ -47,7 +47,8 @@ func parse(data []byte, pinned bool) payload {
 		return p
 	}
 	if len(elements) > maxBatch {
-		p.bad = []json.RawMessage{errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a batch must not have more than %d elements", maxBatch))}
+		p.bad = []json.RawMessage{errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a batch must not have more "+
+			"than %d elements", maxBatch))}
 		return p
 	}
 	p.batch = true
@@ -160,8 +161,9 @@ func cancelTarget(r *jsonrpc.Request) (jsonrpc.ID, bool) {
 // Methods that the SDK knows in the revisions with a handshake. No server of
 // this program declares the last ones.
 var (
-	undeclaredMethods = []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
-	knownMethods      = append([]string{methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources,
+	undeclaredMethods = []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel",
+		"resources/subscribe", "resources/unsubscribe"}
+	knownMethods = append([]string{methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources,
 		methodReadResource, methodListTemplates, methodDiscover}, undeclaredMethods...)
 	knownNotifications = []string{notifyCancelled, notifyInitialized, notifyProgress, "notifications/roots/list_changed"}
 )
@@ -249,7 +251,8 @@ func errorLine(code int64, message string) json.RawMessage {
 // duplicateID returns the response to a request whose id is in use.
 func duplicateID(id jsonrpc.ID) json.RawMessage {
 	raw, _ := compact.Marshal(id.Raw()) // strings and integers can always be encoded
-	return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: the id %s is in use by a request that has not been answered", spell.Cut(string(raw))))
+	return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: the id %s is in use by a request that has not "+
+		"been answered", spell.Cut(string(raw))))
 }
 
 // errorResponse returns an error response to a request.

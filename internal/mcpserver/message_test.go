@@ -15,7 +15,8 @@ func FuzzParse(f *testing.F) {
 		``, `{`, `[]`, `[1]`, `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
 		`{"jsonrpc":"2.0","id":"a","method":"resources/read","params":{"uri":"x","cursor":"1","_meta":null}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, `{"jsonrpc":"2.0","id":1,"error":{"code":0,"message":""}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":0,"message":""}}`,
 		`[{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}},{"jsonrpc":"2.0","id":2,"result":{}}]`,
 	} {
 		f.Add([]byte(seed), true)
@@ -58,7 +59,8 @@ func FuzzParse(f *testing.F) {
 // What a client accepts in two headers, or in one list, is what it accepts in
 // either.
 func FuzzAccepts(f *testing.F) {
-	for _, s := range []string{"", "*/*", "application/json", "text/event-stream;q=0.1, a/b", "text/*,", " APPLICATION/* ;x=\",\""} {
+	for _, s := range []string{"", "*/*", "application/json", "text/event-stream;q=0.1, a/b", "text/*,",
+		" APPLICATION/* ;x=\",\""} {
 		f.Add(s, "application/json")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {

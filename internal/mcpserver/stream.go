@@ -232,7 +232,8 @@ func statusOf(code int64) int {
 	switch code {
 	case codeMethodNotFound:
 		return http.StatusNotFound
-	case codeInvalidParams, mcp.CodeHeaderMismatch, mcp.CodeMissingRequiredClientCapabilities, mcp.CodeUnsupportedProtocolVersion:
+	case codeInvalidParams, mcp.CodeHeaderMismatch, mcp.CodeMissingRequiredClientCapabilities,
+		mcp.CodeUnsupportedProtocolVersion:
 		return http.StatusBadRequest
 	}
 	return 0
