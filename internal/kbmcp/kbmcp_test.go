@@ -64,8 +64,7 @@ func connect(t *testing.T, revision string, o kbmcp.Options) *mcptest.Session {
 	t.Helper()
 	s := newServer(t, o)
 	c := mcptest.Stdio(t, func(ctx context.Context, in io.Reader, out io.Writer) error {
-		return s.ServeStdio(ctx,
-			in, out)
+		return s.ServeStdio(ctx, in, out)
 	})
 	c.Initialize(revision)
 	return c
