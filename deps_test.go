@@ -112,7 +112,7 @@ var deps = map[string]string{
 
 	// The client of the engine API, and the MCP tools over any base.
 	"kbclient": "kb compact httpclient sanitize",
-	"kbmcp":    "kb mcpserver httpguard sanitize",
+	"kbmcp":    "document kb mcpserver httpguard sanitize",
 
 	// What the servers serve: the data folder, the service of serve over it, and the
 	// bridge. They connect the packages above and know no flags.

@@ -115,7 +115,7 @@ func BenchmarkStoreQuality(b *testing.B) {
 						b.Fatal(err)
 					}
 					begin := time.Now()
-					p, err := service.Relax(s).Search(b.Context(), service.Query{Text: read, Num: 100, Distinct: true})
+					p, err := service.Relax(b.Context(), s, service.Query{Text: read, Num: 100, Distinct: true})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -326,7 +326,7 @@ func (o *noteGetCommand) run(ctx context.Context, v *invocation) error {
 		return err
 	}
 	return o.use(ctx, v, baseUse{}, func(b kb.Base) error {
-		d, err := b.Document(ctx, id)
+		d, err := b.Document(ctx, id, 0, kb.AllChunks)
 		switch {
 		case err != nil:
 			return withListHint(v, err)

@@ -255,7 +255,7 @@ func TestRelaxedTooLong(t *testing.T) {
 	for i := range 140 {
 		fmt.Fprintf(&text, " zq%03d", i)
 	}
-	p, err := search.Relax(clientOf(t, h, Options{API: "v2"})).Search(t.Context(),
+	p, err := search.Relax(t.Context(), clientOf(t, h, Options{API: "v2"}),
 		search.Query{Text: query.MustParse(text.String()[1:]), Num: 1})
 	if err != nil || p.Total != 0 || p.Relaxed || strings.Count(asked(h), "search") != 1 {
 		t.Errorf("Search() = %+v, %v, asked %s, want nothing found and one search", p, err, asked(h))

@@ -35,7 +35,7 @@ func find(q search.Query) func(*fess.Client, *testing.T) error {
 }
 
 func relaxed(q search.Query) func(*fess.Client, *testing.T) error {
-	return func(c *fess.Client, t *testing.T) error { _, err := search.Relax(c).Search(t.Context(), q); return err }
+	return func(c *fess.Client, t *testing.T) error { _, err := search.Relax(t.Context(), c, q); return err }
 }
 
 func suggest(q search.SuggestQuery) func(*fess.Client, *testing.T) error {

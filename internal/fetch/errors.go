@@ -64,11 +64,13 @@ func statusError(u *url.URL, resp *http.Response) error {
 	case s == http.StatusForbidden:
 		r.Kind, r.Message = errkind.Denied, "the document's server forbids content fetch to read it; ask its operator"
 	case s == http.StatusUnauthorized, s == http.StatusProxyAuthRequired:
-		r.Kind, r.Message = errkind.Unauthorized, "the document's server requires credentials, which content fetch does not send"
+		r.Kind, r.Message = errkind.Unauthorized,
+			"the document's server requires credentials, which content fetch does not send"
 	case s == http.StatusTooManyRequests:
 		r.Kind, r.Message = errkind.Busy, "the document's server receives too many requests; wait a little and try again"
 	case s == http.StatusRequestTimeout, s == http.StatusGatewayTimeout:
-		r.Kind, r.Status, r.Message = errkind.Timeout, http.StatusGatewayTimeout, "the document's server did not answer in time; try again"
+		r.Kind, r.Status, r.Message = errkind.Timeout, http.StatusGatewayTimeout,
+			"the document's server did not answer in time; try again"
 	case errkind.Retryable(r):
 		r.Message = "the document's server failed; try again later"
 	case s >= 500:

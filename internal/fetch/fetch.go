@@ -240,20 +240,24 @@ func (f *Fetcher) next(u, named *url.URL, resp *http.Response, hop int) (string,
 		return "", statusError(named, resp)
 	}
 	if hop >= f.maxRedirects {
-		return "", remote(named, resp.StatusCode, nil, "the document's server redirects too often; correct the document's address")
+		return "", remote(named, resp.StatusCode, nil,
+			"the document's server redirects too often; correct the document's address")
 	}
 	to, err := u.Parse(resp.Header.Get("Location"))
 	if err != nil || resp.Header.Get("Location") == "" {
-		return "", remote(named, resp.StatusCode, nil, "the document's server redirects to nowhere; correct the document's address")
+		return "", remote(named, resp.StatusCode, nil,
+			"the document's server redirects to nowhere; correct the document's address")
 	}
 	return to.String(), nil
 }
 
 // read reads the document from the body of a response. Errors are about named.
-func (f *Fetcher) read(ctx, call context.Context, named *url.URL, resp *http.Response, report func(done, total int64)) ([]byte, error) {
+func (f *Fetcher) read(ctx, call context.Context, named *url.URL, resp *http.Response,
+	report func(done, total int64)) ([]byte, error) {
 	defer resp.Body.Close()
 	if e := strings.ToLower(resp.Header.Get("Content-Encoding")); e != "" && e != "identity" {
-		return nil, fmt.Errorf("the document's server sent it in a compression that was not asked for: %w", errkind.Unsupported)
+		return nil, fmt.Errorf("the document's server sent it in a compression that was not asked for: %w",
+			errkind.Unsupported)
 	}
 	total := max(resp.ContentLength, 0)
 	if total > f.maxBytes {
@@ -281,5 +285,6 @@ func (f *Fetcher) read(ctx, call context.Context, named *url.URL, resp *http.Res
 }
 
 func (f *Fetcher) tooLarge() error {
-	return &errkind.Restriction{Reason: SizeReason, Err: fmt.Errorf("the document is larger than %d bytes: %w", f.maxBytes, errkind.TooLarge)}
+	return &errkind.Restriction{Reason: SizeReason, Err: fmt.Errorf("the document is larger than %d bytes: %w",
+		f.maxBytes, errkind.TooLarge)}
 }

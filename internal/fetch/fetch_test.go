@@ -35,7 +35,8 @@ func TestGet(t *testing.T) {
 	var reports [][2]int64
 	got, err := w.fetcher(Options{UserAgent: "agent/1"}).Get(t.Context(), "http://Example.com/a b?c#d",
 		func(done, total int64) { reports = append(reports, [2]int64{done, total}) })
-	want := &Document{URL: "http://example.com/a%20b?c", MediaType: "text/html; charset=utf-8", Data: []byte("<p>example.com/a%20b?c")}
+	want := &Document{URL: "http://example.com/a%20b?c", MediaType: "text/html; charset=utf-8",
+		Data: []byte("<p>example.com/a%20b?c")}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("Get() = %v (-want +got):\n%s", err, d)
 	}
@@ -63,25 +64,30 @@ func TestGetPolicy(t *testing.T) {
 	}{
 		{"public", []string{publicIP}, "http://h.example/", Options{}, publicIP + ":80", ""},
 		{"private", []string{"10.0.0.5"}, "http://h.example/", Options{}, "", private},
-		{"private, named", []string{"10.0.0.5"}, "http://h.example/", Options{AllowedHosts: []string{"*.example"}}, "10.0.0.5:80", ""},
+		{"private, named", []string{"10.0.0.5"}, "http://h.example/", Options{AllowedHosts: []string{"*.example"}},
+			"10.0.0.5:80", ""},
 		{"private, allowed", []string{"10.0.0.5"}, "http://h.example/", Options{AllowPrivate: true}, "10.0.0.5:80", ""},
 		{"loopback", []string{"127.0.0.1"}, "http://h.example/", Options{}, "", private},
 		{"mapped", []string{"::ffff:127.0.0.1"}, "http://h.example/", Options{}, "", private},
-		{"mapped, named", []string{"::ffff:10.0.0.5"}, "http://h.example/", Options{AllowedHosts: []string{"*.example"}}, "10.0.0.5:80", ""},
+		{"mapped, named", []string{"::ffff:10.0.0.5"}, "http://h.example/", Options{AllowedHosts: []string{"*.example"}},
+			"10.0.0.5:80", ""},
 		{"NAT64", []string{"64:ff9b::10.0.0.5"}, "http://h.example/", Options{}, "", private},
 		{"metadata", []string{"169.254.169.254"}, "http://h.example/", Options{}, "", private},
-		{"metadata, named", []string{"169.254.169.254"}, "http://h.example/", Options{AllowedHosts: []string{"*.example"}}, "", "link-local"},
+		{"metadata, named", []string{"169.254.169.254"}, "http://h.example/", Options{AllowedHosts: []string{"*.example"}},
+			"", "link-local"},
 		{"zone", []string{"fe80::1%eth0"}, "http://h.example/", Options{}, "", private},
 		{"inside and outside", []string{"10.0.0.5", publicIP}, "http://h.example/", Options{}, publicIP + ":80", ""},
 		{"no address", nil, "http://h.example/", Options{}, "", "cannot be resolved"},
 		{"literal", nil, "http://10.0.0.5/", Options{}, "", private},
-		{"literal, named", nil, "http://10.0.0.5/", Options{AllowedHosts: []string{"10.0.0.5", "*.example"}}, "10.0.0.5:80", ""},
+		{"literal, named", nil, "http://10.0.0.5/", Options{AllowedHosts: []string{"10.0.0.5", "*.example"}},
+			"10.0.0.5:80", ""},
 		{"odd literal", nil, "http://0x0a000005/", Options{}, "", "unusual spelling"},
 		{"other port", []string{publicIP}, "http://h.example:81/", Options{}, publicIP + ":81", ""},
 		{"not named", []string{publicIP}, "http://h.example/", Options{AllowedHosts: []string{"start.example"}}, "",
 			"is not allowed"},
 		{"scheme", nil, "file:///etc/passwd", Options{}, "", `the scheme "file" is not allowed`},
-		{"https forbidden", []string{publicIP}, "https://h.example/", Options{Schemes: []string{"http"}}, "", `the scheme "https" is not allowed`},
+		{"https forbidden", []string{publicIP}, "https://h.example/", Options{Schemes: []string{"http"}}, "",
+			`the scheme "https" is not allowed`},
 		{"credentials", []string{publicIP}, "http://u:secret@h.example/", Options{}, "", "user name or a password"},
 		{"no URL", nil, "http://a..b/", Options{}, "", "is not a web address"},
 	}
@@ -122,7 +128,8 @@ func checkRefusal(t *testing.T, name string, err error, want string) {
 		t.Errorf("%s: Get() = %v, want %q", name, err, want)
 		return
 	}
-	if _, ok := errors.AsType[*errkind.Remote](err); !ok && !errors.Is(err, errkind.Denied) && !errors.Is(err, errkind.Unsupported) {
+	if _, ok := errors.AsType[*errkind.Remote](err); !ok && !errors.Is(err, errkind.Denied) &&
+		!errors.Is(err, errkind.Unsupported) {
 		t.Errorf("%s: %v is of no kind that is right", name, err)
 	}
 	for _, leak := range []string{"10.0.0.5", "169.254", "127.0.0.1", "secret", "10.9.8.7"} {
@@ -239,10 +246,13 @@ func TestStatus(t *testing.T) {
 		kind      error
 		retryable bool
 	}{
-		{204, errkind.Unavailable, false}, {206, errkind.Unavailable, false}, {300, errkind.Unavailable, false}, {304, errkind.Unavailable, false},
-		{400, errkind.Unavailable, false}, {401, errkind.Unauthorized, false}, {403, errkind.Denied, false}, {404, errkind.NotFound, false},
+		{204, errkind.Unavailable, false}, {206, errkind.Unavailable, false}, {300, errkind.Unavailable, false},
+		{304, errkind.Unavailable, false},
+		{400, errkind.Unavailable, false}, {401, errkind.Unauthorized, false}, {403, errkind.Denied, false},
+		{404, errkind.NotFound, false},
 		{407, errkind.Unauthorized, false}, {410, errkind.NotFound, false}, {418, errkind.Unavailable, false},
-		{408, errkind.Timeout, true}, {429, errkind.Busy, true}, {500, errkind.Unavailable, false}, {502, errkind.Unavailable, true}, {503, errkind.Unavailable, true},
+		{408, errkind.Timeout, true}, {429, errkind.Busy, true}, {500, errkind.Unavailable, false}, {502, errkind.Unavailable,
+			true}, {503, errkind.Unavailable, true},
 		{504, errkind.Timeout, true}, {599, errkind.Unavailable, false}, {999, errkind.Unavailable, false},
 	}
 	w := newWeb(t)
@@ -417,7 +427,8 @@ func TestTimeout(t *testing.T) {
 			// The caller's own end is not called a timeout.
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			if _, err := f.Get(ctx, "http://example.com/", nil); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errkind.Timeout) {
+			if _, err := f.Get(ctx, "http://example.com/", nil); !errors.Is(err, context.DeadlineExceeded) ||
+				errors.Is(err, errkind.Timeout) {
 				t.Errorf("%s: past the caller's context: %v", tt.name, err)
 			}
 		})

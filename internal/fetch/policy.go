@@ -61,7 +61,8 @@ func (r *refusal) Unwrap() error { return errkind.Denied }
 // refuse returns a refusal of a host, which replaces the %s in the message,
 // with the option that it is due to, if any.
 func refuse(host, message string, reason errkind.Reason) error {
-	return (&refusal{fmt.Sprintf(message, fmt.Sprintf("the host %q", host)), fmt.Sprintf(message, "the host that it leads to"), reason}).restriction()
+	return (&refusal{fmt.Sprintf(message, fmt.Sprintf("the host %q", host)), fmt.Sprintf(message,
+		"the host that it leads to"), reason}).restriction()
 }
 
 // restriction returns the refusal as an error with its reason.
@@ -234,7 +235,8 @@ func (p *policy) checkAddr(h host, a netip.Addr) error {
 // refusePrivate returns a refusal that names the host, but never its resolved
 // address.
 func refusePrivate(h host) error {
-	return refuse(h.name, "private network targets are not allowed, and %s is in a private or reserved network", PrivateReason)
+	return refuse(h.name, "private network targets are not allowed, and %s is in a private or reserved network",
+		PrivateReason)
 }
 
 // parseHost returns the canonical form of a host as returned by

@@ -19,12 +19,16 @@ func TestRedirectErrorsNameNobody(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"private", "http://db7.corp.example/admin", Options{}, "the host that it leads to is in a private or reserved network"},
+		{"private", "http://db7.corp.example/admin",
+			Options{}, "the host that it leads to is in a private or reserved network"},
 		{"private literal", "http://10.9.8.7/admin", Options{}, "the host that it leads to is in a private"},
-		{"odd literal", "http://0x0a090807/admin", Options{}, "the host that it leads to is an address in an unusual spelling"},
+		{"odd literal", "http://0x0a090807/admin",
+			Options{}, "the host that it leads to is an address in an unusual spelling"},
 		{"localhost", "http://db7.corp.localhost/admin", Options{}, "the host that it leads to is in a private"},
-		{"not listed", "http://db7.corp.example/admin", Options{AllowedHosts: []string{"start.example"}}, "the host that it leads to is not allowed"},
-		{"metadata, listed", "http://meta7.corp.example/admin", Options{AllowedHosts: []string{"*.example"}}, "the host that it leads to has a link-local"},
+		{"not listed", "http://db7.corp.example/admin", Options{AllowedHosts: []string{"start.example"}},
+			"the host that it leads to is not allowed"},
+		{"metadata, listed", "http://meta7.corp.example/admin", Options{AllowedHosts: []string{"*.example"}},
+			"the host that it leads to has a link-local"},
 		{"scheme", "ftp://db7.corp.example/admin", Options{}, `the scheme "ftp" is not allowed`},
 		{"no name", "http://gone7.corp.example/admin", Options{}, "cannot be resolved"},
 		{"no server", "http://dead7.corp.example/admin", Options{}, "cannot be reached"},
@@ -57,7 +61,8 @@ func TestRedirectErrorsNameNobody(t *testing.T) {
 				}
 			})
 			_, err := w.fetcher(tt.o).Get(t.Context(), start, nil)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "following a redirect of the document") {
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(),
+				"following a redirect of the document") {
 				t.Fatalf("Get() = %v, want %q", err, tt.want)
 			}
 			said := err.Error()

@@ -15,6 +15,8 @@ import (
 const (
 	bodyTime        = 30 * time.Second // for the body of a request that has passed the checks
 	refusedBodyTime = 5 * time.Second  // for the body of any other request
+	pauseTime       = 30 * time.Second // for each part of a [LongBody]
+	longBodyTime    = time.Hour        // for all of a LongBody
 
 	maxRefused = 8 << 20 // maximum bytes of a body that are read before its request is refused
 
@@ -45,9 +47,36 @@ func Drain(w http.ResponseWriter, r *http.Request, limit int64) {
 	}
 }
 
+// LongBody returns the body of a request that may take longer than others, such
+// as a file: up to an hour, with pauses of at most 30 seconds.
+func LongBody(w http.ResponseWriter, r *http.Request) io.ReadCloser {
+	return &longBody{ReadCloser: r.Body, conn: http.NewResponseController(w), end: time.Now().Add(longBodyTime)}
+}
+
+// A longBody is a body whose deadline moves while it arrives.
+type longBody struct {
+	io.ReadCloser
+	conn *http.ResponseController
+	set  time.Time // when the deadline was set
+	end  time.Time
+}
+
+func (b *longBody) Read(p []byte) (int, error) {
+	if now := time.Now(); now.Sub(b.set) > time.Second {
+		b.set = now
+		deadline := now.Add(pauseTime)
+		if deadline.After(b.end) {
+			deadline = b.end
+		}
+		_ = b.conn.SetReadDeadline(deadline) // without a connection, there is nothing to wait for
+	}
+	return b.ReadCloser.Read(p)
+}
+
 // ErrBodies is the error of [ReadBody] for a body that exceeds the budget for all
 // bodies. It is of kind Busy. The response should be 503 with a header Retry-After.
-var ErrBodies = fmt.Errorf("the server is receiving too much at the same time, try again in a few seconds: %w", errkind.Busy)
+var ErrBodies = fmt.Errorf("the server is receiving too much at the same time, try again in a few seconds: %w",
+	errkind.Busy)
 
 // ReadBody returns the body of a request of a [Server], which may have at most
 // limit bytes. The bodies of all running requests together take at most 64 MiB.

@@ -66,10 +66,12 @@ func TestUnfinishedBodies(t *testing.T) {
 		want(post("/", 16<<10)+strings.Repeat("x", 16<<10), 200, "16384", 0)
 		want(post("/", size+1, "Expect: 100-continue\r\n"), 413, "", 0)
 		want(post("/", 16<<10+1)+strings.Repeat("x", 16<<10+1), 503, "", 5*time.Second)
-		want("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", 503, "", 10*time.Second)
+		want("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", 503, "",
+			10*time.Second)
 		time.Sleep(16 * time.Second) // virtual: 26 s, when the unfinished bodies have 4 s left
 		want(post("/", size)+strings.Repeat("x", size), 200, fmt.Sprint(size), 30*time.Second)
-		want("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", 200, "1", 30*time.Second)
+		want("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", 200, "1",
+			30*time.Second)
 		for _, conn := range unfinished {
 			conn.Close()
 		}
@@ -91,7 +93,8 @@ func TestRoomOfUnannouncedBodies(t *testing.T) {
 		var clients sync.WaitGroup
 		for range 100 {
 			clients.Go(func() {
-				status, _ := s.exchange(t, "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+				status, _ := s.exchange(t, "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "+
+					"chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
 				if status != 200 {
 					t.Errorf("a call beside 99 others = %d, want 200", status)
 				}
@@ -118,7 +121,8 @@ func TestReadBodyAlone(t *testing.T) {
 func TestRefusalsInLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		o := httpguard.Options{Token: "s3cret", Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		o := httpguard.Options{Token: "s3cret",
+			Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 			Routes: everything(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != http.MethodGet {
 					w.WriteHeader(http.StatusMethodNotAllowed)
@@ -138,8 +142,10 @@ func TestRefusalsInLog(t *testing.T) {
 		}
 		send("GET", "/a\u202e\x1b[31m", "gu3ss")
 		send("PUT", "/b", "s3cret")
-		if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "status=401") ||
-			!strings.Contains(got, "status=405 method=PUT path=/b") || strings.ContainsAny(got, "\u202e\x1b") || strings.Contains(got, "gu3ss") {
+		if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "level=WARN") ||
+			!strings.Contains(got, "status=401") ||
+			!strings.Contains(got, "status=405 method=PUT path=/b") || strings.ContainsAny(got, "\u202e\x1b") ||
+			strings.Contains(got, "gu3ss") {
 			t.Errorf("the log is %q, want a line for 401 and for 405", got)
 		}
 		for range 1000 {
@@ -161,7 +167,8 @@ func TestRefusalsInLog(t *testing.T) {
 func TestWellKnown(t *testing.T) {
 	o := httpguard.Options{Token: "s3cret", Routes: everything(named("page"))}
 	for path, want := range map[string]int{
-		"/.well-known/oauth-protected-resource": 404, "/.well-known/oauth-protected-resource/mcp": 404, "/.well-known": 404, "/.well-knownx": 401,
+		"/.well-known/oauth-protected-resource": 404, "/.well-known/oauth-protected-resource/mcp": 404, "/.well-known": 404,
+		"/.well-knownx": 401,
 	} {
 		if w := answer(o, newRequest("GET", path)); w.Code != want {
 			t.Errorf("GET %s = %d, want %d", path, w.Code, want)

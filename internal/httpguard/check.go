@@ -14,14 +14,18 @@ import (
 func (s *Server) check(r *http.Request, route *Route) *Refusal {
 	switch {
 	case !route.Open && !s.authorized(r):
-		return &Refusal{NoToken, http.StatusUnauthorized, "a bearer token is required, and this request has none or a wrong one"}
+		return &Refusal{NoToken, http.StatusUnauthorized,
+			"a bearer token is required, and this request has none or a wrong one"}
 	case !s.hostAllowed(r) && !(r.Host == "" && r.URL.Path == HealthPath):
-		return &Refusal{ForeignHost, http.StatusForbidden, hinted("the Host header names another host than this one", s.o.HostHint)}
+		return &Refusal{ForeignHost, http.StatusForbidden, hinted("the Host header names another host than this one",
+			s.o.HostHint)}
 	case !s.originAllowed(r):
-		return &Refusal{ForeignOrigin, http.StatusForbidden, hinted("requests from this web origin are not allowed", s.o.OriginHint)}
+		return &Refusal{ForeignOrigin, http.StatusForbidden, hinted("requests from this web origin are not allowed",
+			s.o.OriginHint)}
 	case !siteAllowed(r):
 		return &Refusal{ForeignOrigin, http.StatusForbidden,
-			"a page of another site sent this request without an Origin header, type the address or send the request from a program"}
+			"a page of another site sent this request without an Origin header, " +
+				"type the address or send the request from a program"}
 	}
 	return nil
 }

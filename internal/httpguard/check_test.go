@@ -16,8 +16,9 @@ import (
 // checked only on loopback listeners.
 func TestChecks(t *testing.T) {
 	local, outside := net.IPv4(127, 0, 0, 1), net.IPv4(192, 0, 2, 7)
-	o := httpguard.Options{Token: "s3cret", AllowedOrigins: []string{"https://app.example/"}, AllowedHosts: []string{"Knowhow.local"},
-		Routes: everything(named("page"))}
+	o := httpguard.Options{Token: "s3cret", AllowedOrigins: []string{"https://app.example/"},
+		AllowedHosts: []string{"Knowhow.local"},
+		Routes:       everything(named("page"))}
 	for _, tc := range []struct {
 		name          string
 		listener      net.IP
@@ -48,10 +49,14 @@ func TestChecks(t *testing.T) {
 		{"null origin", local, "Bearer s3cret", "localhost", "null", "", 403},
 		{"empty origin", local, "Bearer s3cret", "localhost", "-", "", 403},
 		{"own page", local, "Bearer s3cret", "localhost:7411", "http://localhost:7411", "same-origin", 200},
-		{"own page under another name of this machine", local, "Bearer s3cret", "127.0.0.1:7411", "http://localhost:7411", "cross-site", 200},
-		{"page of another port of this machine", local, "Bearer s3cret", "localhost:7411", "http://localhost:8080", "same-site", 403},
-		{"page of the default port of this machine", local, "Bearer s3cret", "localhost:7411", "http://localhost", "same-site", 403},
-		{"page of another port, under another name", local, "Bearer s3cret", "127.0.0.1:7411", "http://[::1]:8080", "cross-site", 403},
+		{"own page under another name of this machine", local, "Bearer s3cret", "127.0.0.1:7411", "http://localhost:7411",
+			"cross-site", 200},
+		{"page of another port of this machine", local, "Bearer s3cret", "localhost:7411", "http://localhost:8080",
+			"same-site", 403},
+		{"page of the default port of this machine", local, "Bearer s3cret", "localhost:7411", "http://localhost",
+			"same-site", 403},
+		{"page of another port, under another name", local, "Bearer s3cret", "127.0.0.1:7411", "http://[::1]:8080",
+			"cross-site", 403},
 		{"page of this machine", outside, "Bearer s3cret", "192.0.2.7:80", "http://localhost:80", "cross-site", 403},
 		{"name of this machine as user", local, "Bearer s3cret", "localhost", "http://localhost@evil.example", "", 403},
 		{"user", local, "Bearer s3cret", "localhost", "http://x@localhost", "", 403},
@@ -84,7 +89,8 @@ func TestChecks(t *testing.T) {
 			}
 			w := answer(o, r)
 			if w.Code != tc.status || (w.Code == 401) != (w.Header().Get("WWW-Authenticate") == "Bearer") {
-				t.Errorf("%s: %s = %d with WWW-Authenticate %q, want %d", tc.name, method, w.Code, w.Header().Get("WWW-Authenticate"), tc.status)
+				t.Errorf("%s: %s = %d with WWW-Authenticate %q, want %d", tc.name, method, w.Code,
+					w.Header().Get("WWW-Authenticate"), tc.status)
 			}
 		}
 	}
@@ -108,8 +114,9 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	o := httpguard.Options{Token: "s3cret", HostHint: "set hosts", OriginHint: "set origins", Refuse: write("server"),
-		Routes: []httpguard.Route{{Path: "/a", Handler: named("a"), Refuse: write("route")}, {Path: "/b", Handler: named("b")}, {Path: "/c"}},
-		Log:    slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		Routes: []httpguard.Route{{Path: "/a", Handler: named("a"), Refuse: write("route")}, {Path: "/b",
+			Handler: named("b")}, {Path: "/c"}},
+		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, tc := range []struct {
 		method, path, token, host, origin string
 		status                            int
@@ -117,8 +124,10 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"GET", "/a", "wrong", "", "", 401, "route: a bearer token is required, and this request has none or a wrong one"},
 		{"GET", "/b", "wrong", "", "", 401, "server: a bearer token is required, and this request has none or a wrong one"},
-		{"GET", "/a", "s3cret", "evil.example", "", 403, "route: the Host header names another host than this one, set hosts"},
-		{"GET", "/a", "s3cret", "", "https://evil.example", 403, "route: requests from this web origin are not allowed, set origins"},
+		{"GET", "/a", "s3cret", "evil.example", "",
+			403, "route: the Host header names another host than this one, set hosts"},
+		{"GET", "/a", "s3cret", "", "https://evil.example", 403, "route: requests from this web origin are not allowed, " +
+			"set origins"},
 		{"GET", "/c", "", "", "", 401, "server: a bearer token is required, and this request has none or a wrong one"},
 		{"GET", "/c", "s3cret", "", "", 404, "server: nothing is served at this path, use /a or /b or /healthz"},
 		{"GET", "/nothing", "", "", "", 404, "server: nothing is served at this path, use /a or /b or /healthz"},
@@ -140,7 +149,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s %s = %d with Allow %q", tc.method, tc.path, w.Code, allow)
 		}
 	}
-	if got := log.String(); strings.Count(got, "refused a request") != 8 || strings.Contains(got, "s3cret") || strings.Contains(got, "wrong\"") {
+	if got := log.String(); strings.Count(got, "refused a request") != 8 || strings.Contains(got, "s3cret") ||
+		strings.Contains(got, "wrong\"") {
 		t.Errorf("the log is %s, want a line for each refusal, without tokens", got)
 	}
 }
@@ -171,7 +181,8 @@ func TestHealth(t *testing.T) {
 		if w.Code != tc.status {
 			t.Errorf("%s of %q with %q = %d, want %d", tc.method, tc.host, tc.header, w.Code, tc.status)
 		}
-		if w.Code == 200 && (w.Body.String() != "{\"status\":\"ok\"}\n" || w.Header().Get("Content-Type") != "application/json") {
+		if w.Code == 200 && (w.Body.String() != "{\"status\":\"ok\"}\n" ||
+			w.Header().Get("Content-Type") != "application/json") {
 			t.Errorf("%s = %s %q, want the status as JSON", tc.method, w.Header().Get("Content-Type"), w.Body)
 		}
 	}
@@ -187,8 +198,9 @@ func TestRoutes(t *testing.T) {
 	}}
 	for path, want := range map[string]string{
 		"/mcp": "all", "/mcp/": "one", "/mcp/x": "one", "/mcp//x": "one", "/mcp/../fess": "one", "/mcpx": "rest",
-		"/fess": "fess", "/fess/": "fess", "/fess//api": "fess", "/fess/deep": "deep", "/fess/deep/er": "deep", "/fess/deeper": "fess",
-		"//fess": "rest", "/healthz/": "rest", "//healthz": "rest", "/x": "rest",
+		"/fess": "fess", "/fess/": "fess", "/fess//api": "fess", "/fess/deep": "deep", "/fess/deep/er": "deep",
+		"/fess/deeper": "fess",
+		"//fess":       "rest", "/healthz/": "rest", "//healthz": "rest", "/x": "rest",
 		"/healthz": "{\"status\":\"ok\"}\n", "/": "root",
 	} {
 		r := newRequest("GET", "/")

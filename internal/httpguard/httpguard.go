@@ -38,9 +38,13 @@ const wellKnownPath = "/.well-known"
 
 // Options configures a [Server].
 type Options struct {
-	Token          string   // the bearer token that requests must carry; "" requires none
-	AllowedOrigins []string // origins of web pages that may send requests, besides those of this server, for example "https://app.example"
-	AllowedHosts   []string // hosts that are allowed on a loopback listener besides those of this machine, with or without a port
+	Token string // the bearer token that requests must carry; "" requires none
+	// origins of web pages that may send requests, besides those of this server,
+	// for example "https://app.example"
+	AllowedOrigins []string
+	// hosts that are allowed on a loopback listener besides those of this
+	// machine, with or without a port
+	AllowedHosts []string
 
 	// HostHint and OriginHint are added to the messages of refusals. They
 	// explain how to allow the Host or the Origin, for example "set
@@ -223,14 +227,16 @@ func (s *Server) notFound() Refusal {
 			paths = append(paths, route.Path)
 		}
 	}
-	return Refusal{NotFound, http.StatusNotFound, "nothing is served at this path, use " + strings.Join(append(paths, HealthPath), " or ")}
+	return Refusal{NotFound, http.StatusNotFound, "nothing is served at this path, use " +
+		strings.Join(append(paths, HealthPath), " or ")}
 }
 
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		Drain(w, r, maxRefused)
-		s.o.Refuse(w, r, Refusal{WrongMethod, http.StatusMethodNotAllowed, "this method is not allowed here, use GET or HEAD"})
+		s.o.Refuse(w, r, Refusal{WrongMethod, http.StatusMethodNotAllowed,
+			"this method is not allowed here, use GET or HEAD"})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

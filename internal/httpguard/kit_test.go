@@ -58,7 +58,8 @@ type served struct {
 func serve(t *testing.T, o httpguard.Options) *served {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &served{memory: &memory{conns: make(chan net.Conn), done: make(chan struct{})}, end: cancel, done: make(chan error, 1)}
+	s := &served{memory: &memory{conns: make(chan net.Conn), done: make(chan struct{})}, end: cancel,
+		done: make(chan error, 1)}
 	go func() { s.done <- httpguard.New(o).Serve(ctx, s.memory) }()
 	t.Cleanup(func() {
 		cancel()
@@ -150,7 +151,8 @@ func wait(d time.Duration) http.Handler {
 
 // post returns the header of a POST with a body of a length.
 func post(path string, length int, header ...string) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n", path, length, strings.Join(header, ""))
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n",
+		path, length, strings.Join(header, ""))
 }
 
 // newRecorder serves a POST without a Server.

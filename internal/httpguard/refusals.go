@@ -49,7 +49,8 @@ func (f *refusals) log(log *slog.Logger, level slog.Level, r *http.Request, stat
 		return
 	}
 	f.logged++
-	args := []any{"status", status, "method", sanitize.Short(r.Method, 20, 80), "path", sanitize.Short(r.URL.Path, 200, 800), "reason", reason}
+	args := []any{"status", status, "method", sanitize.Short(r.Method, 20, 80), "path",
+		sanitize.Short(r.URL.Path, 200, 800), "reason", reason}
 	if f.omitted > 0 {
 		args = append(args, "not logged before", f.omitted)
 	}

@@ -43,9 +43,11 @@ func listenError(addr string, err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("listening on %s: the port is in use by another program: %w", addr, errkind.Conflict)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("listening on %s: the system reserves this port for programs with more rights: %w", addr, errkind.Denied)
+		return fmt.Errorf("listening on %s: the system reserves this port for programs with more rights: %w",
+			addr, errkind.Denied)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("listening on %s: this machine has no such address; use 127.0.0.1, or 0.0.0.0 for all of its addresses", addr)
+		return fmt.Errorf("listening on %s: this machine has no such address; "+
+			"use 127.0.0.1, or 0.0.0.0 for all of its addresses", addr)
 	}
 	return fmt.Errorf("listening on %s: %w", addr, err)
 }

@@ -47,13 +47,17 @@ func TestSlowClients(t *testing.T) {
 		{"header", read, "GET / HTTP/1.1\r\nHost: localhost\r\n", 0, 10 * time.Second},
 		{"body", read, post("/", 100, auth) + "x", 400, 30 * time.Second},
 		{"body that the handler does not read", unread, post("/", 100, auth) + "x", 200, 30 * time.Second},
-		{"body of unknown length", read, "POST / HTTP/1.1\r\nHost: localhost\r\n" + auth + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", 400, 30 * time.Second},
+		{"body of unknown length", read, "POST / HTTP/1.1\r\nHost: localhost\r\n" + auth +
+			"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", 400, 30 * time.Second},
 		{"body of a GET", unread, strings.Replace(post("/", 100, auth), "POST", "GET", 1) + "x", 200, 30 * time.Second},
 		{"body of a refused request", read, post("/", 100) + "x", 401, 5 * time.Second},
 		{"body to no path", read, post("*", 100) + "x", 404, 5 * time.Second},
 		{"body to health", read, post("/healthz", 100) + "x", 405, 5 * time.Second},
-		{"body with a request for health", read, strings.Replace(post("/healthz", 100), "POST", "GET", 1) + "x", 200, 5 * time.Second},
-		{"preflight with a body", read, strings.Replace(post("/", 100, "Origin: http://localhost\r\nAccess-Control-Request-Method: POST\r\n"), "POST", "OPTIONS", 1), 204, 5 * time.Second},
+		{"body with a request for health", read, strings.Replace(post("/healthz", 100), "POST", "GET", 1) + "x",
+			200, 5 * time.Second},
+		{"preflight with a body", read, strings.Replace(post("/",
+			100, "Origin: http://localhost\r\nAccess-Control-Request-Method: POST\r\n"), "POST", "OPTIONS", 1), 204,
+			5 * time.Second},
 		{"refused body with Expect", read, post("/", 100, "Expect: 100-continue\r\n"), 401, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -87,7 +91,8 @@ func TestBodyDeadlineIsRemoved(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 			}
 		})
-		s := serve(t, httpguard.Options{Routes: []httpguard.Route{{Path: "/long", Handler: long}, {Path: "/stream", Handler: stream}}})
+		s := serve(t, httpguard.Options{Routes: []httpguard.Route{{Path: "/long", Handler: long}, {Path: "/stream",
+			Handler: stream}}})
 		conn, err := s.dial()
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +106,8 @@ func TestBodyDeadlineIsRemoved(t *testing.T) {
 			{"call that waits to send its body", post("/long", 3, "Expect: 100-continue\r\n") + "abc", "3"},
 			{"call without a body", "GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n", "0"},
 			{"stream", "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n", "0\n1\n2\n3\n4\n"},
-			{"stream of a request with a body", "GET /stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", "0\n1\n2\n3\n4\n"},
+			{"stream of a request with a body", "GET /stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc",
+				"0\n1\n2\n3\n4\n"},
 		} {
 			if status, body := talk(conn, in, tc.sent); status != 200 || body != tc.body {
 				t.Errorf("%s: answered %d %q, want 200 %q", tc.name, status, body, tc.body)
@@ -250,7 +256,8 @@ func TestServeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if err := httpguard.New(httpguard.Options{}).Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(), "serving on 127.0.0.1:") {
+	if err := httpguard.New(httpguard.Options{}).Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(),
+		"serving on 127.0.0.1:") {
 		t.Errorf("Serve() = %v, want an error that names the address", err)
 	}
 }
@@ -262,7 +269,8 @@ func TestListenTaken(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = httpguard.Listen(t.Context(), "127.0.0.1", l.Addr().(*net.TCPAddr).Port)
-	if want := "listening on " + l.Addr().String() + ": the port is in use by another program"; !errors.Is(err, errkind.Conflict) || errkind.Message(err) != want {
+	if want := "listening on " + l.Addr().String() + ": the port is in use by another program"; !errors.Is(err,
+		errkind.Conflict) || errkind.Message(err) != want {
 		t.Errorf("Listen() on a port that is in use = %v, want %q of kind Conflict", err, want)
 	}
 }

@@ -16,7 +16,7 @@ func pathsOf(t *testing.T, svc search.Searcher, typed string) (paths []string) {
 	if err != nil {
 		t.Fatalf("Read(%q) = %v", typed, err)
 	}
-	p, err := search.Relax(svc).Search(t.Context(), search.Query{Text: r, Num: 10})
+	p, err := search.Relax(t.Context(), svc, search.Query{Text: r, Num: 10})
 	if err != nil {
 		t.Fatalf("Search(%q) = %v", typed, err)
 	}

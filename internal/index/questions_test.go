@@ -37,7 +37,7 @@ func TestExcludedWords(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Read(%q) = %v", tt.typed, err)
 		}
-		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: r, Num: 10})
+		p, err := search.Relax(t.Context(), x, search.Query{Text: r, Num: 10})
 		if err != nil {
 			t.Fatalf("Search(%q) = %v", tt.typed, err)
 		}

@@ -93,32 +93,54 @@ func (x *Index) Records(
 	return records, total, err
 }
 
-// Chunks returns a document with the texts of its chunks, in order. The error is
-// of kind NotFound if there is none.
-func (x *Index) Chunks(ctx context.Context, number int64) (record *document.Record, chunks []string, err error) {
+// Chunks returns a document with how many chunks it has, and the texts of those
+// from from up to but not including to, in order. The error is of kind NotFound
+// if there is no such document.
+func (x *Index) Chunks(ctx context.Context, number int64, from, to int) (
+	record *document.Record, chunks []string, total int, err error) {
 	err = x.read(ctx, "reading a document", func(tx *sql.Tx) error {
 		var err error
 		if record, err = findRecord(ctx, tx, `d.id=?`, number); err != nil {
 			return err
 		}
-		text, err := window(ctx, tx, number, 0, record.TextSize)
+		first := rowOf(number, 0)
+		err = tx.QueryRowContext(ctx, `SELECT coalesce(max(id)-?+1, 0) FROM chunks WHERE id BETWEEN ? AND ?`,
+			first, first, rowOf(number, maxParts-1)).Scan(&total)
 		if err != nil {
 			return err
 		}
-		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var off, n int
+		wrong := fmt.Errorf("a chunk of document %d is not in its text: %w", number, errkind.Corrupt)
+		var extents []document.Chunk
+		begin, end := record.TextSize, int64(0)
+		err = collect(ctx, tx, func(rows *sql.Rows) error {
+			var off, n int64
 			if err := rows.Scan(&off, &n); err != nil {
 				return err
 			}
-			if off < 0 || n < 0 || off > len(text) || n > len(text)-off {
-				return fmt.Errorf("a chunk of document %d is not in its text: %w", number, errkind.Corrupt)
+			if off < 0 || n < 0 || off > record.TextSize || n > record.TextSize-off {
+				return wrong
 			}
-			chunks = append(chunks, text[off:off+n])
+			begin, end = min(begin, off), max(end, off+n)
+			extents = append(extents, document.Chunk{Offset: int(off), Length: int(n)})
 			return nil
-		}, `SELECT off, len FROM chunks WHERE id BETWEEN ? AND ?
-			ORDER BY id`, rowOf(number, 0), rowOf(number, maxParts-1))
+		}, `SELECT off, len FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`,
+			first+int64(from), first+int64(min(to, total))-1)
+		if err != nil {
+			return err
+		}
+		text, err := window(ctx, tx, number, begin, end)
+		if err != nil {
+			return err
+		}
+		if begin < end && int64(len(text)) < end-begin {
+			return wrong
+		}
+		for _, e := range extents {
+			chunks = append(chunks, text[e.Offset-int(begin):][:e.Length])
+		}
+		return nil
 	})
-	return record, chunks, err
+	return record, chunks, total, err
 }
 
 // CountTypes returns how many documents with one of the labels (nil: any) there

@@ -209,8 +209,7 @@ func TestRelaxed(t *testing.T) {
 		{"(red blue)", 0, false},
 		{"red", 1, false},
 	} {
-		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: query.MustParse(tt.text),
-			Labels: []string{"a"}})
+		p, err := search.Relax(t.Context(), x, search.Query{Text: query.MustParse(tt.text), Labels: []string{"a"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,8 +47,7 @@ func TestDidYouMean(t *testing.T) {
 		{"certficate server", nil, []string{"certificate"}, 5},
 		{"certficate AND server", nil, nil, 0},
 	} {
-		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: query.MustParse(tt.text), Labels: tt.labels,
-			Num: 1})
+		p, err := search.Relax(t.Context(), x, search.Query{Text: query.MustParse(tt.text), Labels: tt.labels, Num: 1})
 		if err != nil {
 			t.Fatalf("Search(%q) = %v", tt.text, err)
 		}

@@ -104,6 +104,10 @@ func TestDamagedChunks(t *testing.T) {
 				_, err := x.Search(ctx, search.Query{Text: query.MustParse("walrus"), Num: 10, Passages: 1000})
 				return err
 			},
+			"Chunks": func(ctx context.Context) error {
+				_, _, _, err := x.Chunks(ctx, 1, 0, 100)
+				return err
+			},
 			"SearchChunks": func(ctx context.Context) error {
 				_, err := x.SearchChunks(ctx, search.ChunkQuery{Text: query.MustParse("walrus"), Top: 10})
 				return err

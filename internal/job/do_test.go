@@ -286,7 +286,8 @@ func TestNotify(t *testing.T) {
 			return nil, nil
 		}, []note{
 			{0, Running, 0, 0, "running"}, {s, Running, 1, 3, "fetching"}, {2 * s, Running, 2, 3, "converting"},
-			{7 * s, Running, 2 + step, 3, "converting"}, {8 * s, Running, 3 - step, 3, "chunking"}, {9 * s, Done, 3, 3, "done"}}},
+			{7 * s, Running, 2 + step, 3, "converting"}, {8 * s, Running, 3 - step, 3, "chunking"}, {9 * s, Done, 3,
+				3, "done"}}},
 		{"flood", func(_ context.Context, report Report) (any, error) {
 			for i := range 25 {
 				report(float64(i), 0, "reading")

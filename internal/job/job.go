@@ -212,7 +212,8 @@ func (m *Manager) findLocked(owner, id string) (*job, error) {
 	if j := m.jobs[id]; j != nil && j.owner == owner {
 		return j, nil
 	}
-	return nil, fmt.Errorf("no such job: its id is wrong, or its result is no longer kept; make the request that started it again: %w",
+	return nil, fmt.Errorf("no such job: its id is wrong, or its result is no longer kept; make the request that "+
+		"started it again: %w",
 		errkind.NotFound)
 }
 

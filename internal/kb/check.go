@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
 )
@@ -15,7 +16,8 @@ import (
 // check returns the text of a query that is valid.
 func (q *SearchQuery) check() (query.Text, error) {
 	if strings.TrimSpace(q.Query) == "" || len(q.Query) > MaxQuery || !utf8.ValidString(q.Query) {
-		return query.Text{}, &errkind.Argument{Name: "query", Value: q.Query, Want: fmt.Sprintf("1 to %d bytes of UTF-8", MaxQuery)}
+		return query.Text{}, &errkind.Argument{Name: "query",
+			Value: q.Query, Want: fmt.Sprintf("1 to %d bytes of UTF-8", MaxQuery)}
 	}
 	text, err := query.Read(q.Query)
 	if err != nil {
@@ -80,7 +82,8 @@ func (n *Note) check(maxSize int64) (collection string, tags []string, err error
 func checkText(text string, maxSize int64) error {
 	switch {
 	case int64(len(text)) > maxSize:
-		return fmt.Errorf("the text has %d bytes, at most %d are accepted: shorten it: %w", len(text), maxSize, errkind.TooLarge)
+		return fmt.Errorf("the text has %d bytes, at most %d are accepted: shorten it: %w", len(text), maxSize,
+			errkind.TooLarge)
 	case strings.TrimSpace(text) == "" || !utf8.ValidString(text):
 		return &errkind.Argument{Name: "text", Value: text, Want: "a text in UTF-8 that is not blank"}
 	}
@@ -126,7 +129,7 @@ const maxFilename = 255
 
 // checkLine returns an error unless a value is one line of UTF-8, or empty.
 func checkLine(name, value string, most int) error {
-	if len(value) > most || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+	if !isLine(value, most) {
 		return &errkind.Argument{Name: name, Value: value, Want: fmt.Sprintf("one line of at most %d bytes of UTF-8", most)}
 	}
 	return nil
@@ -135,17 +138,31 @@ func checkLine(name, value string, most int) error {
 // collectionName matches the names of collections, which are labels.
 var collectionName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 
+// ValidCollection reports whether a collection can have a name.
+func ValidCollection(name string) bool { return collectionName.MatchString(name) }
+
+// ValidTag reports whether a document can have a tag, apart from that of a
+// collection.
+func ValidTag(tag string) bool { return strings.TrimSpace(tag) != "" && isLine(tag, MaxTag) }
+
+// isLine reports whether a value is one line of UTF-8, or empty.
+func isLine(value string, most int) bool {
+	return len(value) <= most && utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl)
+}
+
 // checkTags checks tags, among them those of collections.
 func checkTags(name string, tags []string) error {
 	if len(tags) > MaxTags {
 		return &errkind.Argument{Name: name, Value: len(tags), Want: fmt.Sprintf("at most %d tags", MaxTags)}
 	}
 	for _, tag := range tags {
-		if strings.TrimSpace(tag) == "" || len(tag) > MaxTag || !utf8.ValidString(tag) || strings.ContainsFunc(tag, unicode.IsControl) {
-			return &errkind.Argument{Name: name, Value: tag, Want: fmt.Sprintf("tags of 1 to %d bytes of UTF-8 in one line", MaxTag)}
+		if !ValidTag(tag) {
+			return &errkind.Argument{Name: name, Value: tag,
+				Want: fmt.Sprintf("tags of 1 to %d bytes of UTF-8 in one line", MaxTag)}
 		}
-		if collection, ok := strings.CutPrefix(tag, collectionTag); ok && !collectionName.MatchString(collection) {
-			return &errkind.Argument{Name: name, Value: tag, Want: `a name of 1 to 100 letters, digits, "_", "." and "-" after "collection:"`}
+		if collection, ok := document.TagLabel(tag); ok && !ValidCollection(collection) {
+			return &errkind.Argument{Name: name, Value: tag,
+				Want: `a name of 1 to 100 letters, digits, "_", "." and "-" after "collection:"`}
 		}
 	}
 	return nil
@@ -159,12 +176,13 @@ func splitTags(name string, tags []string) (collection string, others []string, 
 		return "", nil, err
 	}
 	for _, tag := range tags {
-		c, ok := strings.CutPrefix(tag, collectionTag)
+		c, ok := document.TagLabel(tag)
 		switch {
 		case !ok && !slices.Contains(others, tag):
 			others = append(others, tag)
 		case ok && collection != "" && c != collection:
-			return "", nil, &errkind.Argument{Name: name, Value: tag, Want: fmt.Sprintf("one collection, but collection:%s is there, too", collection)}
+			return "", nil, &errkind.Argument{Name: name, Value: tag, Want: fmt.Sprintf("one collection, but collection:%s is "+
+				"there, too", collection)}
 		case ok:
 			collection = c
 		}

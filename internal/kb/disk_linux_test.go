@@ -29,7 +29,8 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	logged := make(chan struct{}, 100)
-	b := kb.NewLocal(kb.Options{Index: x, Dir: dir, Version: "test", Log: slog.New(slog.NewTextHandler(signalling(logged), nil))})
+	b := kb.NewLocal(kb.Options{Index: x, Dir: dir, Version: "test",
+		Log: slog.New(slog.NewTextHandler(signalling(logged), nil))})
 	add := func(n int) (int64, error) {
 		var text strings.Builder
 		for i := range 40_000 {
@@ -67,7 +68,8 @@ func TestFullDisk(t *testing.T) {
 		}
 	}()
 	<-logged // it has tried
-	if _, err := add(99); !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "disk") || strings.Contains(err.Error(), dir) {
+	if _, err := add(99); !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "disk") ||
+		strings.Contains(err.Error(), dir) {
 		t.Errorf("adding to a full disk: %v, want a full disk, of kind Unavailable, without a path", err)
 	}
 	<-logged
@@ -112,7 +114,8 @@ func TestFullDiskRemembered(t *testing.T) {
 		t.Errorf("SetProgress(%+v) on a full disk = %v", p, err)
 	}
 	got, err := x.Unfinished(t.Context(), nil)
-	if want := (search.Unfinished{Label: "docs", Done: 1, Total: 3, Stop: search.DiskFull}); err != nil || len(got) != 1 || got[0] != want {
+	if want := (search.Unfinished{Label: "docs", Done: 1, Total: 3, Stop: search.DiskFull}); err != nil || len(got) != 1 ||
+		got[0] != want {
 		t.Errorf("Unfinished() = %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -132,7 +135,8 @@ func (s signalling) Write(p []byte) (int, error) {
 func TestReadOnlyDisk(t *testing.T) {
 	dir := disk(t, syscall.MS_RDONLY)
 	_, err := index.Open(t.Context(), index.Options{Dir: dir})
-	if !errors.Is(err, errkind.Denied) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "choose another") {
+	if !errors.Is(err, errkind.Denied) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(),
+		"choose another") {
 		t.Errorf("Open() on a read-only disk = %v, want Denied, with the path and what to do", err)
 	}
 }

@@ -25,7 +25,8 @@ import (
 
 // A task is the payload of a job.
 type task struct {
-	Key        string   `json:"key"`                  // of the note in its path, or the name of the file in the staging folder
+	// of the note in its path, or the name of the file in the staging folder
+	Key        string   `json:"key"`
 	Collection string   `json:"collection,omitempty"` // "" if the user named none
 	Tags       []string `json:"tags,omitempty"`       // nil if the user named none
 	SourcePath string   `json:"source_path,omitempty"`
@@ -55,7 +56,8 @@ func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	t := task{Key: stagedPrefix + random(), Collection: collection, Tags: tags, SourcePath: f.SourcePath, MediaType: f.MediaType}
+	t := task{Key: stagedPrefix + random(), Collection: collection, Tags: tags, SourcePath: f.SourcePath,
+		MediaType: f.MediaType}
 	staged, err := b.stage(ctx, t.Key, r)
 	if err != nil {
 		return 0, err
@@ -318,7 +320,8 @@ func (b *Local) do(ctx context.Context, job *queue.Job) error {
 	if job.Attempts > maxAttempts {
 		failure := "the program ended %d times while it was adding this note: it was left out; add it again"
 		if job.Kind == TypeFile {
-			failure = "the program ended %d times while it was reading this file: it was left out; save the file in another format and add it again"
+			failure = "the program ended %d times while it was reading this file: it was left out; save the file in another " +
+				"format and add it again"
 		}
 		err := b.o.Index.Queue().Fail(ctx, job.ID, b.owner, fmt.Sprintf(failure, maxAttempts))
 		if err == nil && job.Kind == TypeFile {
@@ -356,10 +359,12 @@ func (b *Local) reason(job *queue.Job, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "extracting or indexing the text took too long: split the file, or save it in another format"
 	}
-	for _, kind := range []error{errkind.Invalid, errkind.NotFound, errkind.Conflict, errkind.Denied, errkind.TooLarge, errkind.Unsupported, errkind.Corrupt} {
+	for _, kind := range []error{errkind.Invalid, errkind.NotFound, errkind.Conflict, errkind.Denied, errkind.TooLarge,
+		errkind.Unsupported, errkind.Corrupt} {
 		if errors.Is(err, kind) {
 			message := errkind.Message(err)
-			if what := strings.TrimPrefix(message, "extracting text: "); kind == errkind.Unsupported && !strings.ContainsAny(what, ":;") {
+			if what := strings.TrimPrefix(message, "extracting text: "); kind == errkind.Unsupported &&
+				!strings.ContainsAny(what, ":;") {
 				message += ": save it in a format that can be read, such as Markdown or plain text, and add it again"
 			}
 			return message
@@ -403,7 +408,8 @@ func (b *Local) claimed(ctx context.Context, jobs []queue.Job, f func(context.Co
 func (b *Local) noteOf(ctx context.Context, t task) (*document.Document, error) {
 	path := ".notes/" + t.Key + ".md"
 	label := cmp.Or(t.Collection, DefaultCollection)
-	return makeNote(ctx, t.Text, t.Title, document.Document{ID: ingest.DocID("", path), Label: label, Path: path, SourcePath: t.SourcePath, Tags: t.Tags})
+	return makeNote(ctx, t.Text, t.Title, document.Document{ID: ingest.DocID("", path), Label: label, Path: path,
+		SourcePath: t.SourcePath, Tags: t.Tags})
 }
 
 // addNote stores the note of a job.
@@ -459,7 +465,8 @@ func (b *Local) addFile(ctx context.Context, job *queue.Job, t task) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	made, err := ingest.Make(limited, data, document.Document{Label: DefaultCollection, Path: job.Filename, SourcePath: t.SourcePath, MIMEType: t.MediaType, Tags: t.Tags})
+	made, err := ingest.Make(limited, data, document.Document{Label: DefaultCollection, Path: job.Filename,
+		SourcePath: t.SourcePath, MIMEType: t.MediaType, Tags: t.Tags})
 	if err != nil {
 		if limited.Err() != nil {
 			err = limited.Err()
@@ -501,9 +508,11 @@ func (b *Local) replace(ctx context.Context, made *document.Document, t task) ([
 	}
 	if t.Tags != nil {
 		tagging.Add = t.Tags
-		tagging.Remove = slices.DeleteFunc(slices.Clone(old.Tags), func(tag string) bool { return slices.Contains(t.Tags, tag) })
+		tagging.Remove = slices.DeleteFunc(slices.Clone(old.Tags),
+			func(tag string) bool { return slices.Contains(t.Tags, tag) })
 	}
-	if old.Label == made.Label && len(tagging.Remove) == 0 && !slices.ContainsFunc(t.Tags, func(tag string) bool { return !slices.Contains(old.Tags, tag) }) {
+	if old.Label == made.Label && len(tagging.Remove) == 0 && !slices.ContainsFunc(t.Tags,
+		func(tag string) bool { return !slices.Contains(old.Tags, tag) }) {
 		return nil, nil
 	}
 	return []document.Change{{Tag: tagging}}, nil

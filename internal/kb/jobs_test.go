@@ -208,7 +208,8 @@ func TestNotesTogether(t *testing.T) {
 	}
 	all := append(add("collection:mine"), add("collection:later")...)
 	refused := all[7]
-	if err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: ingest.DocID("", pathOf(t, x, refused)), Label: "other", Path: "a.md", FromSource: true, Text: "x"}}}); err != nil {
+	if err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: ingest.DocID("", pathOf(t, x, refused)),
+		Label: "other", Path: "a.md", FromSource: true, Text: "x"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := x.Close(); err != nil {
@@ -323,7 +324,8 @@ func TestSweep(t *testing.T) {
 	if err := os.MkdirAll(kb.Incoming(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, age := range map[string]time.Duration{"old": 2 * time.Hour, "new": time.Minute, "s-ended": 0, "s-live": time.Minute} {
+	for name, age := range map[string]time.Duration{"old": 2 * time.Hour, "new": time.Minute, "s-ended": 0,
+		"s-live": time.Minute} {
 		path := filepath.Join(kb.Incoming(dir), name)
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -428,7 +430,8 @@ func TestSources(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{
-			ID: fmt.Sprint("id", n), Label: label, Path: "a.md", SourcePath: "a.md", FromSource: true, Type: "markdown", Title: "About walruses", Text: "Walruses of " + label,
+			ID: fmt.Sprint("id", n), Label: label, Path: "a.md", SourcePath: "a.md", FromSource: true, Type: "markdown",
+			Title: "About walruses", Text: "Walruses of " + label,
 		}}})
 		if err != nil {
 			t.Fatal(err)
@@ -457,7 +460,7 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s: error %v, want one of kind %v", what, err, kind)
 		}
 	}
-	_, err = b.Document(t.Context(), hidden.Number)
+	_, err = b.Document(t.Context(), hidden.Number, 0, kb.AllChunks)
 	refused("hidden document", err, errkind.NotFound)
 	_, err = b.AddTags(t.Context(), hidden.Number, []string{"x"})
 	refused("tag of a hidden document", err, errkind.NotFound)
@@ -466,9 +469,11 @@ func TestSources(t *testing.T) {
 	if _, err := b.AddTags(t.Context(), own.ID, []string{"collection:private"}); err != nil {
 		t.Errorf("AddTags() = %v", err)
 	}
-	for _, q := range []kb.SearchQuery{{Query: "walruses"}, {Query: "walruses", FTSOnly: true}, {Query: "walruses NOT sheep"}, {Query: "about walruses of everything"}} {
+	for _, q := range []kb.SearchQuery{{Query: "walruses"}, {Query: "walruses", FTSOnly: true},
+		{Query: "walruses NOT sheep"}, {Query: "about walruses of everything"}} {
 		r := kbtest.Find(t, b, q)
-		if r.Total != 3 || len(r.Results) != 3 || slices.ContainsFunc(r.Results, func(r kb.Result) bool { return r.DocumentID == hidden.Number }) {
+		if r.Total != 3 || len(r.Results) != 3 || slices.ContainsFunc(r.Results,
+			func(r kb.Result) bool { return r.DocumentID == hidden.Number }) {
 			t.Errorf("Search(%+v) = %+v, want the served, the uploaded and the written document", q, r)
 		}
 	}
@@ -481,7 +486,7 @@ func TestSources(t *testing.T) {
 			t.Errorf("Documents(%+v) = %+v, %v, want %d", filter, list, err, want)
 		}
 	}
-	if d, err := b.Document(t.Context(), note.ID); err != nil || len(d.Chunks) != 1 {
+	if d, err := b.Document(t.Context(), note.ID, 0, kb.AllChunks); err != nil || len(d.Chunks) != 1 {
 		t.Errorf("Document() = %+v, %v, want the note", d, err)
 	}
 	changed := "Walruses of a changed note."
@@ -491,7 +496,8 @@ func TestSources(t *testing.T) {
 	if s, err := b.Status(t.Context()); err != nil || s.Documents.Total != 3 {
 		t.Errorf("Status() = %+v, %v, want 3 documents", s, err)
 	}
-	if tags, err := b.RemoveTag(t.Context(), own.ID, "collection:private"); err != nil || !cmp.Equal(tags, []string{"collection:documents"}) {
+	if tags, err := b.RemoveTag(t.Context(), own.ID, "collection:private"); err != nil ||
+		!cmp.Equal(tags, []string{"collection:documents"}) {
 		t.Errorf("RemoveTag() = %q, %v", tags, err)
 	}
 	refused("deleting a file of a folder", b.Delete(t.Context(), served.ID), errkind.Conflict)
@@ -499,10 +505,12 @@ func TestSources(t *testing.T) {
 	refused("moving a file of a folder", err, errkind.Conflict)
 	_, err = b.UpdateNote(t.Context(), served.ID, kb.NoteChange{Text: &text})
 	refused("changing a file of a folder", err, errkind.Conflict)
-	if tags, err := b.AddTags(t.Context(), served.ID, []string{"read"}); err != nil || !cmp.Equal(tags, []string{"collection:docs", "read"}) {
+	if tags, err := b.AddTags(t.Context(), served.ID, []string{"read"}); err != nil ||
+		!cmp.Equal(tags, []string{"collection:docs", "read"}) {
 		t.Errorf("AddTags() = %q, %v", tags, err)
 	}
-	if tags := kbtest.Note(t, b, "In a served collection.", "collection:docs").Tags; !cmp.Equal(tags, []string{"collection:docs"}) {
+	if tags := kbtest.Note(t, b, "In a served collection.", "collection:docs").Tags; !cmp.Equal(tags,
+		[]string{"collection:docs"}) {
 		t.Errorf("tags = %q", tags)
 	}
 }
@@ -528,7 +536,7 @@ func TestBackup(t *testing.T) {
 	}
 	kbtest.Note(t, b, "Not in the backup: walruses.")
 	restored, y := open(t, other)
-	got, err := restored.Document(t.Context(), note.ID)
+	got, err := restored.Document(t.Context(), note.ID, 0, kb.AllChunks)
 	if err != nil {
 		t.Fatal(err)
 	}

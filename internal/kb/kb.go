@@ -9,6 +9,7 @@ package kb
 import (
 	"context"
 	"io"
+	"math"
 )
 
 // A Base is a knowledge base. Its methods are safe for concurrent use.
@@ -19,8 +20,8 @@ import (
 // attempt may not meet; Denied or Unauthorized for a base that refuses the
 // caller.
 //
-// Tags in arguments and results contain the tag of the collection:
-// "collection:" followed by its name. Every document has exactly one such tag.
+// Tags in arguments and results contain the tag of the collection; see
+// [document.LabelTag]. Every document has exactly one such tag.
 type Base interface {
 	// Search returns the passages that match a query best.
 	Search(ctx context.Context, q SearchQuery) (*SearchResult, error)
@@ -42,9 +43,10 @@ type Base interface {
 	// Job returns a job. The error is of kind NotFound if there is none.
 	Job(ctx context.Context, id int64) (*Job, error)
 
-	// Document returns a document with its chunks. The error is of kind
-	// NotFound if there is none.
-	Document(ctx context.Context, id int64) (*Document, error)
+	// Document returns a document with its chunks from from up to but not
+	// including to; see AllChunks. The error is of kind NotFound if there is
+	// none.
+	Document(ctx context.Context, id int64, from, to int) (*Document, error)
 
 	// Documents returns documents without their chunks, the newest first.
 	Documents(ctx context.Context, f DocumentFilter) (*DocumentList, error)
@@ -77,11 +79,6 @@ type Base interface {
 // DefaultCollection is the collection of documents that are added without one.
 const DefaultCollection = "documents"
 
-// CollectionTag returns the tag of a collection.
-func CollectionTag(name string) string { return collectionTag + name }
-
-const collectionTag = "collection:"
-
 // Types of documents and jobs that the package treats in a special way.
 const (
 	TypeNote = "note" // of documents and jobs
@@ -104,11 +101,13 @@ const (
 
 // A SearchQuery is a search for passages.
 type SearchQuery struct {
-	Query      string   `json:"query"`
-	Top        int      `json:"top"`         // 1 to MaxTop passages
-	Tags       []string `json:"tags"`        // that a document must have, all of them
-	FTSOnly    bool     `json:"fts_only"`    // by words only
-	VectorOnly bool     `json:"vector_only"` // by meaning only; an error of kind Unsupported if the base has no model, or one that does not know the language
+	Query   string   `json:"query"`
+	Top     int      `json:"top"`      // 1 to MaxTop passages
+	Tags    []string `json:"tags"`     // that a document must have, all of them
+	FTSOnly bool     `json:"fts_only"` // by words only
+	// by meaning only; an error of kind Unsupported if the base has no model, or
+	// one that does not know the language
+	VectorOnly bool `json:"vector_only"`
 }
 
 // A SearchResult is the best passages for a query, best first.
@@ -122,12 +121,16 @@ type SearchResult struct {
 
 // A Result is a chunk of a document that matches a query.
 type Result struct {
-	DocumentID int64    `json:"document_id"`
-	ChunkIndex int      `json:"chunk_index"`
-	Text       string   `json:"text"`
-	Heading    string   `json:"heading,omitempty"` // path of the headings above the chunk, such as "Install > From source"; "" if there are none
-	Page       string   `json:"page,omitempty"`    // label of the page on which the chunk begins; "" if the document has no pages
-	Score      float64  `json:"score"`             // 0 to 1; scores of different searches cannot be compared
+	DocumentID int64  `json:"document_id"`
+	ChunkIndex int    `json:"chunk_index"`
+	Text       string `json:"text"`
+	// path of the headings above the chunk, such as "Install > From source"; ""
+	// if there are none
+	Heading string `json:"heading,omitempty"`
+	// label of the page on which the chunk begins; "" if the document has no
+	// pages
+	Page       string   `json:"page,omitempty"`
+	Score      float64  `json:"score"` // 0 to 1; scores of different searches cannot be compared
 	Title      string   `json:"title"`
 	SourcePath string   `json:"source_path"` // "" if there is none
 	Type       string   `json:"type"`
@@ -145,10 +148,12 @@ type Note struct {
 
 // A File describes a file that a user adds.
 type File struct {
-	Filename   string   // determines the format; required
-	MediaType  string   // as the origin declared it; "" if unknown
-	SourcePath string   // "" means Filename
-	Tags       []string // see Note; a file that replaces a document without naming tags or a collection keeps those of the document
+	Filename   string // determines the format; required
+	MediaType  string // as the origin declared it; "" if unknown
+	SourcePath string // "" means Filename
+	// see Note; a file that replaces a document without naming tags or a
+	// collection keeps those of the document
+	Tags []string
 }
 
 // The states of a job.
@@ -190,9 +195,15 @@ type Document struct {
 	CreatedAt  Time     `json:"created_at,omitzero"`
 	UpdatedAt  Time     `json:"updated_at,omitzero"`
 
-	// Chunks are the parts of the text in order; nil in lists of documents.
+	// Chunks are the parts of the text in order, or those that were asked for;
+	// nil in lists of documents.
 	Chunks []Chunk `json:"chunks,omitempty"`
+
+	TotalChunks int `json:"-"` // 0 in lists of documents
 }
+
+// AllChunks is the end of the range of all chunks of a document.
+const AllChunks = math.MaxInt32
 
 // A Chunk is a part of the text of a document.
 type Chunk struct {
@@ -224,8 +235,10 @@ type NoteChange struct {
 
 // A Status is the state of a base.
 type Status struct {
-	Version   string         `json:"version"`
-	Model     map[string]any `json:"model"`  // of the vectors: "name" ("none" without one), "dimensions", "passages", and how many of these are "embedded"
+	Version string `json:"version"`
+	// of the vectors: "name" ("none" without one), "dimensions", "passages", and
+	// how many of these are "embedded"
+	Model     map[string]any `json:"model"`
 	Device    map[string]any `json:"device"` // that computes them: "type", ...
 	Documents DocumentCounts `json:"documents"`
 	Queue     QueueCounts    `json:"queue"`

@@ -183,14 +183,15 @@ func noDocument(id int64) error {
 
 // tagsOf returns all tags of a document.
 func tagsOf(r *document.Record) []string {
-	tags := append([]string{CollectionTag(r.Label)}, r.Tags...)
+	tags := append([]string{document.LabelTag(r.Label)}, r.Tags...)
 	slices.Sort(tags)
 	return tags
 }
 
 // documentOf returns a document without its chunks.
 func documentOf(r *document.Record) *Document {
-	return &Document{ID: r.Number, Title: r.Title, SourcePath: r.SourcePath, Type: r.Type, Tags: tagsOf(r), CreatedAt: Time{Time: r.Created}, UpdatedAt: Time{Time: r.Updated}}
+	return &Document{ID: r.Number, Title: r.Title, SourcePath: r.SourcePath, Type: r.Type, Tags: tagsOf(r),
+		CreatedAt: Time{Time: r.Created}, UpdatedAt: Time{Time: r.Updated}}
 }
 
 // Search implements [Base].
@@ -210,11 +211,11 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 	if q.FTSOnly {
 		chunks.Ranking = search.ByWords
 	}
-	s := &searcher{store: b.store, q: chunks}
-	if _, err := search.Relax(s).Search(ctx, search.Query{Text: text}); err != nil {
+	page, err := search.RelaxChunks(ctx, b.store, chunks)
+	if err != nil {
 		return nil, err
 	}
-	return resultOf(s.page), nil
+	return resultOf(page), nil
 }
 
 // searchNearest searches by meaning only.
@@ -233,7 +234,8 @@ func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery, in conte
 		return nil, err
 	}
 	if v.Embedded < v.Chunks {
-		out.Note = fmt.Sprintf("vectors are being computed: %d of %d passages can be found by meaning, all by words", v.Embedded, v.Chunks)
+		out.Note = fmt.Sprintf("vectors are being computed: %d of %d passages can be found by meaning, all by words",
+			v.Embedded, v.Chunks)
 	}
 	return out, nil
 }
@@ -258,7 +260,8 @@ func (b *Local) vectorState(ctx context.Context, labels []string) (search.Vector
 }
 
 // partialNote is the note of a result for which not all documents were searched.
-const partialNote = "Not all documents were searched: there was not enough time, or a part of the index is being built again, " +
+const partialNote = "Not all documents were searched: there was not enough time, or a part of the index is being " +
+	"built again, " +
 	"which continues while a server uses the data folder. Search again later."
 
 // resultOf returns the result of a search.
@@ -269,30 +272,12 @@ func resultOf(page *search.ChunkPage) *SearchResult {
 	}
 	for _, h := range page.Hits {
 		out.Results = append(out.Results, Result{
-			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Heading: h.Heading, Page: h.Page, Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
+			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Heading: h.Heading, Page: h.Page,
+			Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
 			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: Time{Time: h.Updated},
 		})
 	}
 	return out
-}
-
-// A searcher searches for chunks behind search.Relax.
-type searcher struct {
-	store Store
-	q     search.ChunkQuery
-	page  *search.ChunkPage // of the last search that found something, or of the first
-}
-
-func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, error) {
-	s.q.Text = q.Text
-	page, err := s.store.SearchChunks(ctx, s.q)
-	if err != nil {
-		return nil, err
-	}
-	if s.page == nil || page.Total > 0 {
-		s.page = page
-	}
-	return &search.Page{Total: page.Total, Staged: page.Staged}, nil
 }
 
 // AddNote implements [Base].
@@ -301,7 +286,8 @@ func (b *Local) AddNote(ctx context.Context, n Note) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return b.enqueue(ctx, TypeNote, "", task{Key: random(), Collection: collection, Tags: tags, Text: n.Text, Title: n.Title, SourcePath: n.SourcePath})
+	return b.enqueue(ctx, TypeNote, "", task{Key: random(), Collection: collection, Tags: tags, Text: n.Text,
+		Title: n.Title, SourcePath: n.SourcePath})
 }
 
 func (b *Local) enqueue(ctx context.Context, kind, filename string, t task) (int64, error) {
@@ -342,7 +328,8 @@ func (b *Local) Job(ctx context.Context, id int64) (*Job, error) {
 }
 
 func jobOf(j *queue.Job) *Job {
-	out := &Job{ID: j.ID, Status: j.State, Type: j.Kind, Filename: j.Filename, Error: j.Error, CreatedAt: Time{Time: j.Created}, UpdatedAt: Time{Time: j.Updated}}
+	out := &Job{ID: j.ID, Status: j.State, Type: j.Kind, Filename: j.Filename, Error: j.Error,
+		CreatedAt: Time{Time: j.Created}, UpdatedAt: Time{Time: j.Updated}}
 	if j.Document > 0 {
 		out.DocumentID = &j.Document
 	}
@@ -350,15 +337,15 @@ func jobOf(j *queue.Job) *Job {
 }
 
 // Document implements [Base].
-func (b *Local) Document(ctx context.Context, id int64) (*Document, error) {
-	r, texts, err := b.store.Chunks(ctx, id)
+func (b *Local) Document(ctx context.Context, id int64, from, to int) (*Document, error) {
+	r, texts, total, err := b.store.Chunks(ctx, id, from, to)
 	if err := b.checkFound(ctx, id, r, err); err != nil {
 		return nil, err
 	}
 	d := documentOf(r)
-	d.Chunks = []Chunk{}
+	d.Chunks, d.TotalChunks = []Chunk{}, total
 	for i, text := range texts {
-		d.Chunks = append(d.Chunks, Chunk{Index: i, Text: strings.ToValidUTF8(text, "")})
+		d.Chunks = append(d.Chunks, Chunk{Index: from + i, Text: strings.ToValidUTF8(text, "")})
 	}
 	return d, nil
 }
@@ -372,7 +359,8 @@ func (b *Local) Documents(ctx context.Context, f DocumentFilter) (*DocumentList,
 	if err != nil {
 		return nil, err
 	}
-	filter := document.RecordFilter{Labels: in.labels(), Written: in.written, SourcePath: f.SourcePath, Limit: f.Limit, Offset: f.Offset}
+	filter := document.RecordFilter{Labels: in.labels(), Written: in.written, SourcePath: f.SourcePath, Limit: f.Limit,
+		Offset: f.Offset}
 	if f.Tag != "" {
 		filter.Tags = []string{f.Tag}
 	}
@@ -401,7 +389,7 @@ func (b *Local) UpdateNote(ctx context.Context, id int64, c NoteChange) (*Docume
 	if err != nil {
 		return nil, err
 	}
-	return b.Document(ctx, id)
+	return b.Document(ctx, id, 0, AllChunks)
 }
 
 func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
@@ -410,9 +398,10 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 		return err
 	}
 	if r.FromSource || r.Type != TypeNote {
-		return fmt.Errorf("document %d is not a note (its type is %q); add the file again to replace it: %w", id, r.Type, errKeep)
+		return fmt.Errorf("document %d is not a note (its type is %q); add the file again to replace it: %w",
+			id, r.Type, errKeep)
 	}
-	_, texts, err := b.store.Chunks(ctx, id)
+	_, texts, _, err := b.store.Chunks(ctx, id, 0, AllChunks)
 	if err != nil {
 		return err
 	}
@@ -426,7 +415,8 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 	if c.Title != nil {
 		title = *c.Title
 	}
-	d, err := makeNote(ctx, text, title, document.Document{ID: r.ID, Label: r.Label, Path: r.Path, SourcePath: r.SourcePath})
+	d, err := makeNote(ctx, text, title, document.Document{ID: r.ID, Label: r.Label, Path: r.Path,
+		SourcePath: r.SourcePath})
 	if err != nil {
 		return err
 	}
@@ -453,7 +443,8 @@ func retryConflicts(f func() error) error {
 // first heading or the first line. known has the fields that Make does not set.
 func makeNote(ctx context.Context, text, title string, known document.Document) (*document.Document, error) {
 	const name = "note.md"
-	made, err := ingest.Make(ctx, []byte(text), document.Document{ID: known.ID, Label: known.Label, Path: name, Title: title, Type: TypeNote, SourcePath: known.SourcePath, Tags: known.Tags})
+	made, err := ingest.Make(ctx, []byte(text), document.Document{ID: known.ID, Label: known.Label, Path: name,
+		Title: title, Type: TypeNote, SourcePath: known.SourcePath, Tags: known.Tags})
 	if err != nil {
 		return nil, err
 	}
@@ -523,7 +514,8 @@ func (b *Local) Delete(ctx context.Context, id int64) error {
 			return err
 		}
 		if r.FromSource {
-			return fmt.Errorf("document %d is a file of the folder %q: delete the file %s there: %w", id, r.Label, path.Clean(r.Path), errkind.Conflict)
+			return fmt.Errorf("document %d is a file of the folder %q: delete the file %s there: %w",
+				id, r.Label, path.Clean(r.Path), errkind.Conflict)
 		}
 		// The Tagging fails if the document was deleted or moved meanwhile.
 		err = b.store.Apply(ctx, []document.Change{

@@ -87,7 +87,8 @@ func embedding(t *testing.T, x *index.Index, b *kb.Local, e embed.Embedder) {
 func TestVectorOnly(t *testing.T) {
 	b, _ := open(t, t.TempDir())
 	_, err := b.Search(t.Context(), kb.SearchQuery{Query: "car", VectorOnly: true, Top: 1})
-	if want := "vector_only: without a model, nothing can be found by meaning"; !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), want) {
+	if want := "vector_only: without a model, nothing can be found by meaning"; !errors.Is(err, errkind.Unsupported) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("Search() = %v, want Unsupported with %q", err, want)
 	}
 }
@@ -115,7 +116,8 @@ func TestSourcesMeaning(t *testing.T) {
 	if err := x.AddSource(t.Context(), document.Source{Label: "private", Path: "/private"}); err != nil {
 		t.Fatal(err)
 	}
-	err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "file", Label: "private", Path: "a.md", FromSource: true, Type: "markdown",
+	err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "file", Label: "private", Path: "a.md",
+		FromSource: true, Type: "markdown",
 		Title: "Salaries", Text: "Secret salaries", Chunks: []document.Chunk{{Length: 15}}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +129,8 @@ func TestSourcesMeaning(t *testing.T) {
 		}
 	}
 	for _, q := range []kb.SearchQuery{
-		{Query: "anything", VectorOnly: true}, {Query: "how do I steer the big vessel"}, {Query: "anything", VectorOnly: true, Tags: []string{"collection:private"}},
+		{Query: "anything", VectorOnly: true}, {Query: "how do I steer the big vessel"}, {Query: "anything",
+			VectorOnly: true, Tags: []string{"collection:private"}},
 	} {
 		r := kbtest.Find(t, b, q)
 		if r.Total != 1 || len(r.Results) != 1 || r.Results[0].DocumentID != note.ID {

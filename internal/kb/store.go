@@ -41,9 +41,11 @@ type Store interface {
 	// first, and how many there are without Limit and Offset.
 	Records(ctx context.Context, f document.RecordFilter) (records []document.Record, total int, err error)
 
-	// Chunks returns a document with the texts of its chunks, in order. The
-	// error is of kind NotFound if there is none.
-	Chunks(ctx context.Context, number int64) (record *document.Record, chunks []string, err error)
+	// Chunks returns a document with how many chunks it has, and the texts of
+	// those from from up to but not including to, in order. The error is of kind
+	// NotFound if there is no such document.
+	Chunks(ctx context.Context, number int64, from, to int) (record *document.Record, chunks []string,
+		total int, err error)
 
 	// CountTypes returns how many documents with one of the labels (nil: any)
 	// there are by type. Of the labels in written, only documents that users

@@ -51,7 +51,8 @@ func remote(t *testing.T, e embed.Embedder) kb.Base {
 		})
 	}
 	web := httptest.NewServer(httpguard.New(httpguard.Options{Token: "key", Routes: []httpguard.Route{
-		kbserver.Route(kbserver.Options{Base: base, Prefix: "/kb", TempDir: kb.Incoming(dir), MaxUpload: kbtest.MaxUpload})}}))
+		kbserver.Route(kbserver.Options{Base: base, Prefix: "/kb", TempDir: kb.Incoming(dir),
+			MaxUpload: kbtest.MaxUpload})}}))
 	t.Cleanup(web.Close)
 	c, err := kbclient.New(kbclient.Options{BaseURL: web.URL + "/kb", Key: "key"})
 	if err != nil {

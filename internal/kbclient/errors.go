@@ -21,10 +21,12 @@ func (c *Client) callError(ctx, call context.Context, endpoint string, err error
 		return e
 	}
 	if httpclient.TimedOut(call, err) {
-		return &errkind.Remote{Kind: errkind.Timeout, Endpoint: endpoint, Status: http.StatusGatewayTimeout, Reason: TimeoutReason,
+		return &errkind.Remote{Kind: errkind.Timeout, Endpoint: endpoint, Status: http.StatusGatewayTimeout,
+			Reason:  TimeoutReason,
 			Message: fmt.Sprintf("the engine did not answer within %v; try again", c.options.Timeout)}
 	}
-	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: endpoint, Status: http.StatusBadGateway, Reason: AddressReason,
+	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: endpoint, Status: http.StatusBadGateway,
+		Reason: AddressReason,
 		Message: httpclient.CauseOf(err).Message("the engine",
 			"the engine cannot be reached; try again, and check that it runs and that its address is right")}
 }
@@ -66,7 +68,8 @@ func (q request) refusal(resp *http.Response, answer []byte) error {
 			return fmt.Errorf("%s: %w", message, kind)
 		}
 	}
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: q.endpoint(), Status: resp.StatusCode, Retry: httpclient.RetryAfter(resp.Header)}
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: q.endpoint(), Status: resp.StatusCode,
+		Retry: httpclient.RetryAfter(resp.Header)}
 	if isCode(v.Error.Code) {
 		r.Code = v.Error.Code
 	}
@@ -75,7 +78,8 @@ func (q request) refusal(resp *http.Response, answer []byte) error {
 	}
 	switch s := resp.StatusCode; {
 	case s == http.StatusUnauthorized || s == http.StatusProxyAuthRequired:
-		r.Kind, r.Reason, r.Message = errkind.Unauthorized, KeyReason, "the engine refuses the key; set the key that it requires"
+		r.Kind, r.Reason, r.Message = errkind.Unauthorized, KeyReason,
+			"the engine refuses the key; set the key that it requires"
 	case s == http.StatusForbidden:
 		r.Kind, r.Message = errkind.Denied, "the engine forbids the request"+message+"; ask its operator"
 	case s == http.StatusTooManyRequests:
@@ -92,7 +96,8 @@ func (q request) refusal(resp *http.Response, answer []byte) error {
 		}
 	case 300 <= s && s < 400, s == http.StatusNotFound, s == http.StatusMethodNotAllowed:
 		r.Status, r.Reason = http.StatusBadGateway, AddressReason
-		r.Message = fmt.Sprintf("the server at the engine's address has no API of an engine (status %d); check the address and its path", s)
+		r.Message = fmt.Sprintf("the server at the engine's address has no API of an engine (status %d); check the address "+
+			"and its path", s)
 	default:
 		r.Kind, r.Message = errkind.Invalid, fmt.Sprintf("the engine refuses the request (status %d)%s", s, message)
 	}

@@ -26,8 +26,10 @@ func fileHeader(f kb.File) textproto.MIMEHeader {
 // watched is the body of a request with a file.
 type watched struct {
 	io.Reader
-	read   func()                // called after each read
-	failed atomic.Pointer[error] // an error of Reader, which is that of the file; the transport may still read when it has returned
+	read func() // called after each read
+	// an error of Reader, which is that of the file; the transport may still read
+	// when it has returned
+	failed atomic.Pointer[error]
 }
 
 func (w *watched) Read(p []byte) (int, error) {

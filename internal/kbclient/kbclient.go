@@ -107,7 +107,8 @@ func (c *Client) Search(ctx context.Context, q kb.SearchQuery) (*kb.SearchResult
 	if q.Tags == nil {
 		q.Tags = []string{}
 	}
-	if err := c.call(ctx, request{method: http.MethodPost, path: "/search", body: q, member: "results", safe: true}, r); err != nil {
+	if err := c.call(ctx, request{method: http.MethodPost, path: "/search", body: q, member: "results", safe: true},
+		r); err != nil {
 		return nil, err
 	}
 	r.Results = list(r.Results)
@@ -142,14 +143,28 @@ func (c *Client) Jobs(ctx context.Context, f kb.JobFilter) ([]kb.Job, error) {
 
 // Job implements [kb.Base].
 func (c *Client) Job(ctx context.Context, id int64) (*kb.Job, error) {
-	return get[kb.Job](ctx, c, request{method: http.MethodGet, path: "/jobs/" + number(id), about: "job " + number(id), member: "job_id", safe: true})
+	return get[kb.Job](ctx, c, request{method: http.MethodGet, path: "/jobs/" + number(id), about: "job " + number(id),
+		member: "job_id", safe: true})
 }
 
 // Document implements [kb.Base].
-func (c *Client) Document(ctx context.Context, id int64) (*kb.Document, error) {
-	r := aboutDocument(http.MethodGet, "/documents/", id, "")
+func (c *Client) Document(ctx context.Context, id int64, from, to int) (*kb.Document, error) {
+	d, err := c.document(ctx, aboutDocument(http.MethodGet, "/documents/", id, ""))
+	if err == nil { // engines answer with all chunks
+		to = min(to, len(d.Chunks))
+		d.Chunks = d.Chunks[min(from, to):to]
+	}
+	return d, err
+}
+
+// document makes a request whose answer is a document.
+func (c *Client) document(ctx context.Context, r request) (*kb.Document, error) {
 	r.member = "document_id"
-	return get[kb.Document](ctx, c, r)
+	d, err := get[kb.Document](ctx, c, r)
+	if err == nil {
+		d.TotalChunks = len(d.Chunks)
+	}
+	return d, err
 }
 
 // Documents implements [kb.Base].
@@ -164,7 +179,8 @@ func (c *Client) Documents(ctx context.Context, f kb.DocumentFilter) (*kb.Docume
 	if f.Offset != 0 {
 		q.Set("offset", strconv.Itoa(f.Offset))
 	}
-	r, err := get[kb.DocumentList](ctx, c, request{method: http.MethodGet, path: "/documents", query: q, member: "documents", safe: true})
+	r, err := get[kb.DocumentList](ctx, c, request{method: http.MethodGet, path: "/documents",
+		query: q, member: "documents", safe: true})
 	if err == nil {
 		r.Documents = list(r.Documents)
 	}
@@ -174,8 +190,8 @@ func (c *Client) Documents(ctx context.Context, f kb.DocumentFilter) (*kb.Docume
 // UpdateNote implements [kb.Base].
 func (c *Client) UpdateNote(ctx context.Context, id int64, change kb.NoteChange) (*kb.Document, error) {
 	r := aboutDocument(http.MethodPatch, "/notes/", id, "")
-	r.body, r.member = change, "document_id"
-	return get[kb.Document](ctx, c, r)
+	r.body = change
+	return c.document(ctx, r)
 }
 
 // AddTags implements [kb.Base].
@@ -196,7 +212,7 @@ func (c *Client) RemoveTag(ctx context.Context, id int64, tag string) ([]string,
 		return left, err
 	}
 	// Some engines answer so if the document does not have the tag.
-	d, err := c.Document(ctx, id)
+	d, err := c.Document(ctx, id, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +262,8 @@ type request struct {
 // aboutDocument returns a request about a document, whose id is between two
 // parts of the path.
 func aboutDocument(method, before string, id int64, after string) request {
-	return request{method: method, path: before + number(id) + after, about: "document " + number(id), safe: method == http.MethodGet}
+	return request{method: method, path: before + number(id) + after, about: "document " + number(id),
+		safe: method == http.MethodGet}
 }
 
 // answeredBy reports whether a JSON object has the member that the result has.
@@ -350,13 +367,15 @@ func (c *Client) send(ctx, call context.Context, r request, body io.Reader, medi
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
-	c.options.Log.DebugContext(ctx, "called the engine", "endpoint", r.endpoint(), "status", resp.StatusCode, "bytes", len(answer),
+	c.options.Log.DebugContext(ctx, "called the engine", "endpoint", r.endpoint(), "status", resp.StatusCode, "bytes",
+		len(answer),
 		"took", time.Since(start).Round(time.Microsecond))
 	switch {
 	case err != nil:
 		return c.callError(ctx, call, r.endpoint(), err)
 	case len(answer) > maxBody:
-		return &errkind.Remote{Endpoint: r.endpoint(), Status: http.StatusBadGateway, Message: "the engine's answer is too large; ask for less"}
+		return &errkind.Remote{Endpoint: r.endpoint(), Status: http.StatusBadGateway,
+			Message: "the engine's answer is too large; ask for less"}
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return r.refusal(resp, answer)
 	case result == nil:
@@ -396,11 +415,13 @@ func (c *Client) AddFile(ctx context.Context, f kb.File, r io.Reader) (int64, er
 	defer cancel(nil)
 	silence := time.AfterFunc(c.options.Timeout, func() { cancel(context.DeadlineExceeded) })
 	defer silence.Stop()
-	body := &watched{Reader: io.MultiReader(&form, r, strings.NewReader(end)), read: func() { silence.Reset(c.options.Timeout) }}
+	body := &watched{Reader: io.MultiReader(&form, r, strings.NewReader(end)),
+		read: func() { silence.Reset(c.options.Timeout) }}
 	var result struct {
 		ID int64 `json:"job_id"`
 	}
-	err := c.send(ctx, call, request{method: http.MethodPost, path: "/jobs", member: "job_id"}, body, w.FormDataContentType(), &result)
+	err := c.send(ctx, call, request{method: http.MethodPost, path: "/jobs", member: "job_id"}, body,
+		w.FormDataContentType(), &result)
 	if failed := body.failed.Load(); failed != nil {
 		return 0, *failed
 	}

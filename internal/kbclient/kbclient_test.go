@@ -32,14 +32,17 @@ func TestNew(t *testing.T) {
 			t.Errorf("New(%q) = %v", base, err)
 		}
 	}
-	for _, base := range []string{"", "h", "//h", "ftp://h", "http://", "http:h", "http://h?x", "http://h#x", "http://user:pa55@h", "\x00"} {
+	for _, base := range []string{"", "h", "//h", "ftp://h", "http://", "http:h", "http://h?x", "http://h#x",
+		"http://user:pa55@h", "\x00"} {
 		_, err := kbclient.New(kbclient.Options{BaseURL: base})
-		if !errors.Is(err, errkind.Invalid) || errkind.ReasonOf(err) != kbclient.AddressReason || strings.Contains(err.Error(), "pa55") {
+		if !errors.Is(err, errkind.Invalid) || errkind.ReasonOf(err) != kbclient.AddressReason ||
+			strings.Contains(err.Error(), "pa55") {
 			t.Errorf("New(%q) = %v", base, err)
 		}
 	}
 	_, err := kbclient.New(kbclient.Options{BaseURL: "http://h", Key: "a b"})
-	if !errors.Is(err, errkind.Invalid) || errkind.ReasonOf(err) != kbclient.KeyReason || strings.Contains(err.Error(), "a b") {
+	if !errors.Is(err, errkind.Invalid) || errkind.ReasonOf(err) != kbclient.KeyReason ||
+		strings.Contains(err.Error(), "a b") {
 		t.Errorf("New with a bad key = %v", err)
 	}
 }
@@ -83,18 +86,22 @@ func TestRequests(t *testing.T) {
 		{func(ctx context.Context) (any, error) {
 			return c.Search(ctx, kb.SearchQuery{Query: "a <b>", Top: 3, VectorOnly: true})
 		}, `POST /kb/api/v1/search {"query":"a <b>","top":3,"tags":[],"fts_only":false,"vector_only":true}`},
-		{func(ctx context.Context) (any, error) { return c.AddNote(ctx, kb.Note{Text: "x"}) }, `POST /kb/api/v1/jobs {"type":"note","text":"x","tags":[]}`},
+		{func(ctx context.Context) (any, error) { return c.AddNote(ctx, kb.Note{Text: "x"}) },
+			`POST /kb/api/v1/jobs {"type":"note","text":"x","tags":[]}`},
 		{func(ctx context.Context) (any, error) {
 			return c.AddNote(ctx, kb.Note{Text: "x", Title: "t", SourcePath: "p", Tags: []string{"a"}})
 		}, `POST /kb/api/v1/jobs {"type":"note","text":"x","title":"t","source_path":"p","tags":["a"]}`},
-		{func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 5, Status: kb.Done}) }, `GET /kb/api/v1/jobs?limit=5&status=done`},
+		{func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 5, Status: kb.Done}) },
+			`GET /kb/api/v1/jobs?limit=5&status=done`},
 		{func(ctx context.Context) (any, error) { return c.Job(ctx, 5) }, `GET /kb/api/v1/jobs/5`},
-		{func(ctx context.Context) (any, error) { return c.Document(ctx, 5) }, `GET /kb/api/v1/documents/5`},
+		{func(ctx context.Context) (any, error) { return c.Document(ctx, 5, 0, kb.AllChunks) }, `GET /kb/api/v1/documents/5`},
 		{func(ctx context.Context) (any, error) {
 			return c.Documents(ctx, kb.DocumentFilter{SourcePath: "a&b/c d", Tag: "t", Limit: 1, Offset: 2})
 		}, `GET /kb/api/v1/documents?limit=1&offset=2&source_path=a%26b%2Fc+d&tag=t`},
-		{func(ctx context.Context) (any, error) { return c.UpdateNote(ctx, 5, kb.NoteChange{Text: &text}) }, `PATCH /kb/api/v1/notes/5 {"text":"x"}`},
-		{func(ctx context.Context) (any, error) { return c.AddTags(ctx, 5, []string{"a/b"}) }, `POST /kb/api/v1/documents/5/tags {"tags":["a/b"]}`},
+		{func(ctx context.Context) (any, error) { return c.UpdateNote(ctx, 5, kb.NoteChange{Text: &text}) },
+			`PATCH /kb/api/v1/notes/5 {"text":"x"}`},
+		{func(ctx context.Context) (any, error) { return c.AddTags(ctx, 5, []string{"a/b"}) },
+			`POST /kb/api/v1/documents/5/tags {"tags":["a/b"]}`},
 		{func(ctx context.Context) (any, error) { return c.RemoveTag(ctx, 5, "a/../b?c#d%41 é") },
 			`DELETE /kb/api/v1/documents/5/tags/a%2F..%2Fb%3Fc%23d%2541%20%C3%A9`},
 		{func(ctx context.Context) (any, error) { return nil, c.Delete(ctx, 5) }, `DELETE /kb/api/v1/documents/5`},
@@ -148,7 +155,8 @@ func TestAddFile(t *testing.T) {
 		io.WriteString(w, `{"job_id":8}`)
 	})
 	content := strings.Repeat("0123456789", 100_000)
-	id, err := c.AddFile(t.Context(), kb.File{Filename: "a \"b\" é.md", MediaType: "text/markdown; charset=utf-8", SourcePath: "p/a.md", Tags: []string{"a\r\n", "b"}},
+	id, err := c.AddFile(t.Context(), kb.File{Filename: "a \"b\" é.md", MediaType: "text/markdown; charset=utf-8",
+		SourcePath: "p/a.md", Tags: []string{"a\r\n", "b"}},
 		strings.NewReader(content))
 	if id != 8 || err != nil {
 		t.Fatalf("AddFile = %d, %v", id, err)
@@ -158,7 +166,8 @@ func TestAddFile(t *testing.T) {
 		t.Errorf("form (-want +got):\n%.2000s", diff)
 	}
 	broken := errors.New("broken")
-	if _, err := c.AddFile(t.Context(), kb.File{Filename: "a"}, io.MultiReader(strings.NewReader("x"), fails{broken})); !errors.Is(err, broken) {
+	if _, err := c.AddFile(t.Context(), kb.File{Filename: "a"}, io.MultiReader(strings.NewReader("x"),
+		fails{broken})); !errors.Is(err, broken) {
 		t.Errorf("with a reader that fails: %v", err)
 	}
 }
@@ -177,15 +186,21 @@ func TestErrors(t *testing.T) {
 		remote     bool
 		want       string
 	}{
-		{"invalid", `{"error":{"code":"INVALID","message":"top must be 1 to 100"}}`, 400, errkind.Invalid, false, "top must be 1 to 100: invalid"},
+		{"invalid", `{"error":{"code":"INVALID","message":"top must be 1 to 100"}}`, 400, errkind.Invalid, false,
+			"top must be 1 to 100: invalid"},
 		{"unprocessable", `{"error":{"message":"no text"}}`, 422, errkind.Invalid, false, "no text: invalid"},
-		{"not found", `{"error":{"message":"no such thing"}}`, 404, errkind.NotFound, false, "document 5 does not exist: not found"},
-		{"conflict", `{"error":{"message":"document 5 is not a note"}}`, 409, errkind.Conflict, false, "document 5 is not a note: conflict"},
+		{"not found", `{"error":{"message":"no such thing"}}`, 404, errkind.NotFound, false,
+			"document 5 does not exist: not found"},
+		{"conflict", `{"error":{"message":"document 5 is not a note"}}`, 409, errkind.Conflict, false,
+			"document 5 is not a note: conflict"},
 		{"too large", `{"error":{"message":"too many bytes"}}`, 413, errkind.TooLarge, false, "too many bytes: too large"},
-		{"unsupported code", `{"error":{"code":"unsupported","message":"no vectors"}}`, 422, errkind.Unsupported, false, "no vectors: unsupported"},
+		{"unsupported code", `{"error":{"code":"unsupported","message":"no vectors"}}`, 422, errkind.Unsupported, false,
+			"no vectors: unsupported"},
 		{"unsupported", `{"error":{"message":"no vectors"}}`, 501, errkind.Unsupported, false, "no vectors: unsupported"},
-		{"hostile", `{"error":{"code":"<script>","message":"` + strings.Repeat("x", 600) + `\u202e\u001b[31m"}}`, 400, errkind.Invalid, false, "x…: invalid"},
-		{"key", `{"error":{"code":"UNAUTHORIZED","message":"x"}}`, 401, errkind.Unauthorized, true, "the engine refuses the key"},
+		{"hostile", `{"error":{"code":"<script>","message":"` + strings.Repeat("x", 600) + `\u202e\u001b[31m"}}`, 400,
+			errkind.Invalid, false, "x…: invalid"},
+		{"key", `{"error":{"code":"UNAUTHORIZED","message":"x"}}`, 401, errkind.Unauthorized, true,
+			"the engine refuses the key"},
 		{"forbidden", ``, 403, errkind.Denied, true, "the engine forbids the request; ask its operator"},
 		{"other server", `<html>not found</html>`, 404, errkind.Unavailable, true, "has no API of an engine (status 404)"},
 		{"redirect", ``, 302, errkind.Unavailable, true, "has no API of an engine (status 302)"},
@@ -206,7 +221,8 @@ func TestErrors(t *testing.T) {
 			})
 			_, err := c.AddTags(t.Context(), 5, []string{"a"})
 			_, remote := errors.AsType[*errkind.Remote](err)
-			if !errors.Is(err, tt.kind) || remote != tt.remote || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 600 || strings.ContainsAny(err.Error(), secret[:4]) {
+			if !errors.Is(err, tt.kind) || remote != tt.remote || !strings.Contains(err.Error(), tt.want) ||
+				len(err.Error()) > 600 || strings.ContainsAny(err.Error(), secret[:4]) {
 				t.Errorf("error = %v (remote: %v), want %q of kind %v", err, remote, tt.want, tt.kind)
 			}
 			if calls != 1 {
@@ -264,7 +280,8 @@ func TestRetries(t *testing.T) {
 		{"back soon", search, answers{refuse, status(503), status(200)}, []time.Duration{0, 200 * ms, 600 * ms}, nil},
 		{"down", search, answers{refuse}, []time.Duration{0, 200 * ms, 600 * ms}, errkind.Unavailable},
 		{"busy", search, answers{status(429, "Retry-After", "1"), status(200)}, []time.Duration{0, time.Second}, nil},
-		{"busy until a date", search, answers{status(429, "Retry-After", "Sat, 01 Jan 2000 00:00:01 GMT"), status(200)}, []time.Duration{0, time.Second}, nil},
+		{"busy until a date", search, answers{status(429, "Retry-After", "Sat, 01 Jan 2000 00:00:01 GMT"), status(200)},
+			[]time.Duration{0, time.Second}, nil},
 		{"busy for long", search, answers{status(429, "Retry-After", "60")}, []time.Duration{0}, errkind.Busy},
 		{"failure", search, answers{status(500)}, []time.Duration{0}, errkind.Unavailable},
 		{"refused", search, answers{status(400)}, []time.Duration{0}, errkind.Invalid},
@@ -279,7 +296,8 @@ func TestRetries(t *testing.T) {
 					t.Fatal(err)
 				}
 				err = tt.call(t.Context(), c)
-				if !errors.Is(err, tt.kind) || (err == nil) != (tt.kind == nil) || err != nil && strings.Contains(err.Error(), "engine.internal") {
+				if !errors.Is(err, tt.kind) || (err == nil) != (tt.kind == nil) || err != nil && strings.Contains(err.Error(),
+					"engine.internal") {
 					t.Errorf("error = %v, want kind %v", err, tt.kind)
 				}
 				if diff := cmp.Diff(tt.times, s.times); diff != "" {
@@ -350,13 +368,15 @@ func TestConnectionErrors(t *testing.T) {
 		"does not speak TLS":           http.ErrSchemeMismatch,
 		"check that it runs":           syscall.ECONNREFUSED,
 	} {
-		c, e := kbclient.New(kbclient.Options{BaseURL: "http://engine.internal", Transport: &script{answers: []func() (*http.Response, error){
-			func() (*http.Response, error) { return nil, err }}}})
+		c, e := kbclient.New(kbclient.Options{BaseURL: "http://engine.internal",
+			Transport: &script{answers: []func() (*http.Response, error){
+				func() (*http.Response, error) { return nil, err }}}})
 		if e != nil {
 			t.Fatal(e)
 		}
 		_, got := c.AddNote(t.Context(), kb.Note{})
-		if got == nil || !strings.Contains(got.Error(), want) || strings.Contains(got.Error(), "engine.internal") || errkind.ReasonOf(got) != kbclient.AddressReason {
+		if got == nil || !strings.Contains(got.Error(), want) || strings.Contains(got.Error(), "engine.internal") ||
+			errkind.ReasonOf(got) != kbclient.AddressReason {
 			t.Errorf("%v: error = %v, want %q", err, got, want)
 		}
 	}
@@ -382,7 +402,7 @@ func TestTimes(t *testing.T) {
 			"search":    func(ctx context.Context) (any, error) { return c.Search(ctx, kb.SearchQuery{Query: "x", Top: 1}) },
 			"jobs":      func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 1}) },
 			"job":       func(ctx context.Context) (any, error) { return c.Job(ctx, 1) },
-			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1) },
+			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1, 0, kb.AllChunks) },
 			"documents": func(ctx context.Context) (any, error) { return c.Documents(ctx, kb.DocumentFilter{Limit: 1}) },
 		} {
 			v, err := call(t.Context())
@@ -411,7 +431,7 @@ func TestOtherAnswers(t *testing.T) {
 			},
 			"jobs":      func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 1}) },
 			"job":       func(ctx context.Context) (any, error) { return c.Job(ctx, 1) },
-			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1) },
+			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1, 0, kb.AllChunks) },
 			"documents": func(ctx context.Context) (any, error) { return c.Documents(ctx, kb.DocumentFilter{Limit: 1}) },
 		} {
 			v, err := call(t.Context())
@@ -425,14 +445,15 @@ func TestOtherAnswers(t *testing.T) {
 // What does not exist is named in words of our own.
 func TestMissing(t *testing.T) {
 	text := "x"
-	for _, body := range []string{`{"error":{"code":"x","message":"no such thing"}}`, `{"detail":"Not Found"}`, ``, `404 page not found`} {
+	for _, body := range []string{`{"error":{"code":"x","message":"no such thing"}}`, `{"detail":"Not Found"}`, ``,
+		`404 page not found`} {
 		c := client(t, "", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
 			io.WriteString(w, body)
 		})
 		for want, calls := range map[string][]func(ctx context.Context) error{
 			"document 4711 does not exist": {
-				func(ctx context.Context) error { _, err := c.Document(ctx, 4711); return err },
+				func(ctx context.Context) error { _, err := c.Document(ctx, 4711, 0, kb.AllChunks); return err },
 				func(ctx context.Context) error {
 					_, err := c.UpdateNote(ctx, 4711, kb.NoteChange{Text: &text})
 					return err

@@ -57,7 +57,8 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 // connectAgent connects a client of the MCP SDK with a key.
 func connectAgent(t *testing.T, url, key string) (*mcp.ClientSession, error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
-	return client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: withToken{key}}}, nil)
+	return client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url,
+		HTTPClient: &http.Client{Transport: withToken{key}}}, nil)
 }
 
 // serveEngine serves a base over a fresh index as an engine, and returns its
@@ -122,8 +123,9 @@ type job struct {
 func TestTwoAgents(t *testing.T) {
 	uploads := staging(t, kbmcp.UploadOptions{})
 	server := newServer(t, kbmcp.Options{Base: engineClient(t, serveEngine(t)), Uploads: uploads, UploadPath: "/upload"})
-	web := httptest.NewServer(httpguard.New(httpguard.Options{Token: "key", Refuse: mcpserver.Refuse, Routes: []httpguard.Route{
-		server.HTTP(mcpserver.HTTPOptions{}).Route("/mcp"), uploads.Route("/upload")}}))
+	web := httptest.NewServer(httpguard.New(httpguard.Options{Token: "key", Refuse: mcpserver.Refuse,
+		Routes: []httpguard.Route{
+			server.HTTP(mcpserver.HTTPOptions{}).Route("/mcp"), uploads.Route("/upload")}}))
 	defer web.Close()
 	if _, err := connectAgent(t, web.URL+"/mcp", "wrong"); err == nil {
 		t.Error("an agent with a wrong key connects")
@@ -139,15 +141,19 @@ func TestTwoAgents(t *testing.T) {
 	defer writer.Close()
 	defer reader.Close()
 
-	id := waitForJob(writer, call[job](writer, "kb_addnote", args{"text": "User prefers concise responses.", "collection": "memory", "tags": []string{"feedback"}}).JobID)
+	id := waitForJob(writer, call[job](writer, "kb_addnote", args{"text": "User prefers concise responses.",
+		"collection": "memory", "tags": []string{"feedback"}}).JobID)
 	r := call[found](reader, "kb_search", args{"query": "How does the user like responses?", "collection": "memory"})
-	if len(r.Results) != 1 || r.Results[0].DocumentID != id || r.Results[0].Collection != "memory" || strings.Join(r.Results[0].Tags, " ") != "feedback" {
+	if len(r.Results) != 1 || r.Results[0].DocumentID != id || r.Results[0].Collection != "memory" ||
+		strings.Join(r.Results[0].Tags, " ") != "feedback" {
 		t.Fatalf("the other agent finds %+v", r)
 	}
-	if r := call[found](reader, "kb_search", args{"query": "concise responses", "collection": "documents"}); len(r.Results) != 0 {
+	if r := call[found](reader, "kb_search", args{"query": "concise responses",
+		"collection": "documents"}); len(r.Results) != 0 {
 		t.Errorf("found in another collection: %+v", r)
 	}
-	call[any](reader, "kb_update_note", args{"document_id": id, "text": "User prefers bullet points.", "collection": "archive", "tags": []string{"style"}})
+	call[any](reader, "kb_update_note", args{"document_id": id, "text": "User prefers bullet points.",
+		"collection": "archive", "tags": []string{"style"}})
 	r = call[found](writer, "kb_search", args{"query": "bullet points", "tags": []string{"style"}})
 	if len(r.Results) != 1 || r.Results[0].Collection != "archive" || strings.Join(r.Results[0].Tags, " ") != "style" {
 		t.Errorf("after the update: %+v", r)
@@ -156,15 +162,20 @@ func TestTwoAgents(t *testing.T) {
 	up := call[struct {
 		UploadID string `json:"upload_id"`
 	}](writer, "kb_upload_start", args{"filename": "pension.md", "total_size": 43, "collection": "memory"})
-	call[any](writer, "kb_upload_chunk", args{"upload_id": up.UploadID, "data": base64Of("revaluation of pensions"), "chunk_index": 1})
-	call[any](writer, "kb_upload_chunk", args{"upload_id": up.UploadID, "data": base64Of("# Pensions\n\nA text: "), "chunk_index": 0})
+	call[any](writer, "kb_upload_chunk", args{"upload_id": up.UploadID, "data": base64Of("revaluation of pensions"),
+		"chunk_index": 1})
+	call[any](writer, "kb_upload_chunk", args{"upload_id": up.UploadID, "data": base64Of("# Pensions\n\nA text: "),
+		"chunk_index": 0})
 	file := waitForJob(writer, call[job](writer, "kb_upload_finish", args{"upload_id": up.UploadID}).JobID)
 	r = call[found](reader, "kb_search", args{"query": "revaluation"})
-	if len(r.Results) != 1 || r.Results[0].DocumentID != file || r.Results[0].SourcePath != "pension.md" || r.Results[0].Collection != "memory" {
+	if len(r.Results) != 1 || r.Results[0].DocumentID != file || r.Results[0].SourcePath != "pension.md" ||
+		r.Results[0].Collection != "memory" {
 		t.Errorf("the file: %+v", r)
 	}
-	res, err := reader.CallTool(t.Context(), &mcp.CallToolParams{Name: "kb_update_note", Arguments: args{"document_id": file, "text": "x"}})
-	want := fmt.Sprintf(`text and title can be changed of notes only: document %d is not a note (its type is "markdown"); add the file again to replace it`, file)
+	res, err := reader.CallTool(t.Context(), &mcp.CallToolParams{Name: "kb_update_note",
+		Arguments: args{"document_id": file, "text": "x"}})
+	want := fmt.Sprintf(
+		`text and title can be changed of notes only: document %d is not a note (its type is "markdown"); add the file again to replace it`, file)
 	if err != nil || !res.IsError || res.Content[0].(*mcp.TextContent).Text != want {
 		t.Errorf("new text of a file: %+v, %v, want %s", res.Content[0], err, want)
 	}
@@ -186,7 +197,8 @@ func TestManyAgents(t *testing.T) {
 			}
 			defer session.Close()
 			for range notes {
-				res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "kb_addnote", Arguments: args{"text": "shared knowledge", "collection": "memory"}})
+				res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "kb_addnote",
+					Arguments: args{"text": "shared knowledge", "collection": "memory"}})
 				if err != nil || res.IsError {
 					t.Errorf("kb_addnote: %+v, %v", res, err)
 				}
@@ -203,7 +215,8 @@ func TestManyAgents(t *testing.T) {
 	for id := range int64(agents * notes) {
 		waitForJob(a, id+1)
 	}
-	if r := call[found](a, "kb_search", args{"query": "shared", "top": 100, "collection": "memory"}); len(r.Results) != agents*notes {
+	if r := call[found](a, "kb_search", args{"query": "shared",
+		"top": 100, "collection": "memory"}); len(r.Results) != agents*notes {
 		t.Errorf("%d notes, want %d", len(r.Results), agents*notes)
 	}
 }
@@ -211,7 +224,8 @@ func TestManyAgents(t *testing.T) {
 // An upload that is not finished in time is unknown to its agent.
 func TestAbandonedUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, "2025-06-18", kbmcp.Options{Base: bigBase{}, Uploads: staging(t, kbmcp.UploadOptions{TTL: time.Minute})})
+		c := connect(t, "2025-06-18", kbmcp.Options{Base: bigBase{}, Uploads: staging(t,
+			kbmcp.UploadOptions{TTL: time.Minute})})
 		id := tool[struct {
 			UploadID string `json:"upload_id"`
 		}](t, c, "kb_upload_start", args{"filename": "a", "total_size": 3}).UploadID

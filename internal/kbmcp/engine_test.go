@@ -70,7 +70,8 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	body, _ := io.ReadAll(r.Body)
-	if boundary := strings.TrimPrefix(r.Header.Get("Content-Type"), "multipart/form-data; boundary="); boundary != r.Header.Get("Content-Type") {
+	if boundary := strings.TrimPrefix(r.Header.Get("Content-Type"),
+		"multipart/form-data; boundary="); boundary != r.Header.Get("Content-Type") {
 		body = []byte(strings.ReplaceAll(strings.ReplaceAll(string(body), boundary, "BOUNDARY"), "\r\n", "\n"))
 	}
 	e.requests = append(e.requests, strings.TrimRight(fmt.Sprintf("%s %s %s", r.Method, r.RequestURI, body), " \n"))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/kb"
 	"knowhow/internal/mcpserver"
@@ -15,8 +16,9 @@ import (
 func (t *tools) registerExtra(s *mcpserver.Server) {
 	add(t, s, mcpserver.Tool{
 		Name: "kb_list", Title: "List documents",
-		Description: "List the documents of the knowledge base, the newest first, without their texts: all, or those of a collection or with a tag.",
-		ReadOnly:    true, Idempotent: true,
+		Description: "List the documents of the knowledge base, the newest first, without their texts: all, or those of a " +
+			"collection or with a tag.",
+		ReadOnly: true, Idempotent: true,
 	}, t.listDocuments)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_collections", Title: "List collections",
@@ -52,7 +54,7 @@ func (t *tools) listDocuments(ctx context.Context, in listArgs) (any, error) {
 		if in.Tag != "" {
 			return nil, fmt.Errorf("collection and tag exclude each other, give one of them: %w", errkind.Invalid)
 		}
-		f.Tag = kb.CollectionTag(in.Collection)
+		f.Tag = document.LabelTag(in.Collection)
 	}
 	return t.list(ctx, f)
 }

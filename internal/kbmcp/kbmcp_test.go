@@ -63,7 +63,9 @@ func staging(t *testing.T, o kbmcp.UploadOptions) *kbmcp.Uploads {
 func connect(t *testing.T, revision string, o kbmcp.Options) *mcptest.Session {
 	t.Helper()
 	s := newServer(t, o)
-	c := mcptest.Stdio(t, func(ctx context.Context, in io.Reader, out io.Writer) error { return s.ServeStdio(ctx, in, out) })
+	c := mcptest.Stdio(t, func(ctx context.Context, in io.Reader, out io.Writer) error {
+		return s.ServeStdio(ctx, in, out)
+	})
 	c.Initialize(revision)
 	return c
 }
@@ -94,7 +96,8 @@ func TestTranscripts(t *testing.T) {
 	engine, base := newEngine(t)
 	latest := connect(t, "2025-11-25", kbmcp.Options{Base: base, Extra: true, UploadPath: "/upload"})
 	old := connect(t, "2025-06-18", kbmcp.Options{Base: base})
-	got := &txtar.Archive{Comment: []byte("What clients see, and below it what the engine is asked. Written by go test -update.\n")}
+	got := &txtar.Archive{Comment: []byte("What clients see, and below it what the engine is asked. Written by go test " +
+		"-update.\n")}
 	add := func(name string, m mcptest.Message) {
 		raw := m.Result
 		if m.Error != nil {
@@ -125,19 +128,22 @@ func TestTranscripts(t *testing.T) {
 	for _, s := range []step{
 		{"search", "kb_search", args{"query": "pension revaluation", "top": 5}},
 		{"search with a collection", "kb_search", args{"query": "email preferences", "collection": "memory"}},
-		{"search with tags and a collection", "kb_search", args{"query": "feedback", "tags": []string{"email"}, "collection": "memory"}},
+		{"search with tags and a collection", "kb_search", args{"query": "feedback", "tags": []string{"email"},
+			"collection": "memory"}},
 		{"search by words", "kb_search", args{"query": "error log", "fts_only": true}},
 		{"search without results", "kb_search", args{"query": "unicorns"}},
 		{"search in an unknown collection", "kb_search", args{"query": "unicorns", "collection": "mem"}},
 		{"note", "kb_addnote", args{"text": "User prefers concise responses"}},
-		{"note in a collection", "kb_addnote", args{"text": "User prefers concise responses", "title": "Style", "collection": "memory", "tags": []string{"feedback"}}},
+		{"note in a collection", "kb_addnote", args{"text": "User prefers concise responses", "title": "Style",
+			"collection": "memory", "tags": []string{"feedback"}}},
 		{"new text", "kb_update_note", args{"document_id": 42, "text": "Updated preference: user prefers bullet points"}},
 		{"new collection", "kb_update_note", args{"document_id": 42, "collection": "archive"}},
 		{"same collection", "kb_update_note", args{"document_id": 42, "collection": "archive"}},
 		{"new tags", "kb_update_note", args{"document_id": 42, "tags": []string{"email", "a/b c"}}},
 		{"no tags", "kb_update_note", args{"document_id": 42, "tags": []string{}}},
 		{"collection that cannot be set", "kb_update_note", args{"document_id": 42, "collection": "refused"}},
-		{"tags that cannot be set after a new title", "kb_update_note", args{"document_id": 42, "title": "T", "tags": []string{"refused"}}},
+		{"tags that cannot be set after a new title", "kb_update_note", args{"document_id": 42, "title": "T",
+			"tags": []string{"refused"}}},
 		{"update of an unknown document", "kb_update_note", args{"document_id": 99, "text": "x"}},
 		{"new text of a file", "kb_update_note", args{"document_id": 43, "text": "x"}},
 		{"get", "kb_get", args{"document_id": 42}},
@@ -149,7 +155,8 @@ func TestTranscripts(t *testing.T) {
 		{"status", "kb_status", nil},
 		{"jobs", "kb_jobs", nil},
 		{"failed jobs", "kb_jobs", args{"status": "failed", "limit": 5}},
-		{"start an upload", "kb_upload_start", args{"filename": "report.pdf", "total_size": 5242880, "tags": []string{"insurance"}, "collection": "documents"}},
+		{"start an upload", "kb_upload_start", args{"filename": "report.pdf", "total_size": 5242880,
+			"tags": []string{"insurance"}, "collection": "documents"}},
 		{"list", "kb_list", args{"collection": "memory", "limit": 1}},
 		{"list by tag", "kb_list", args{"tag": "email", "offset": 1}},
 		{"collections", "kb_collections", nil},
@@ -160,7 +167,8 @@ func TestTranscripts(t *testing.T) {
 	}
 	id := tool[struct {
 		UploadID string `json:"upload_id"`
-	}](t, latest, "kb_upload_start", args{"filename": `a "b".md`, "total_size": 6, "tags": []string{"t"}, "collection": "c", "source_path": "x/a.md"}).UploadID
+	}](t, latest, "kb_upload_start", args{"filename": `a "b".md`, "total_size": 6, "tags": []string{"t"},
+		"collection": "c", "source_path": "x/a.md"}).UploadID
 	for _, s := range []step{
 		{"chunk", "kb_upload_chunk", args{"upload_id": id, "data": base64Of("def"), "chunk_index": 1}},
 		{"finish too early", "kb_upload_finish", args{"upload_id": id}},
@@ -189,7 +197,8 @@ func TestTranscripts(t *testing.T) {
 // golden file has one message for each.
 func TestRefusals(t *testing.T) {
 	engine, base := newEngine(t)
-	c := connect(t, "2025-06-18", kbmcp.Options{Base: base, Extra: true, Uploads: staging(t, kbmcp.UploadOptions{MaxSize: 1000})})
+	c := connect(t, "2025-06-18", kbmcp.Options{Base: base, Extra: true, Uploads: staging(t,
+		kbmcp.UploadOptions{MaxSize: 1000})})
 	long := func(n int) string { return strings.Repeat("x", n) }
 	many := make([]string, 51)
 	for i := range many {
@@ -200,26 +209,41 @@ func TestRefusals(t *testing.T) {
 		tool string
 		args []args
 	}{
-		{"kb_search", []args{{}, {"query": ""}, {"query": long(2001)}, {"query": 5}, {"query": "x", "top": 0}, {"query": "x", "top": 101}, {"query": "x", "top": "5"},
-			{"query": "x", "collection": ""}, {"query": "x", "collection": "a b"}, {"query": "x", "collection": long(101)}, {"query": "x", "tags": "a"},
-			{"query": "x", "tags": []string{""}}, {"query": "x", "tags": []string{"a", "collection:b"}}, {"query": "x", "tags": many}, {"query": "x", "fts_only": "yes"},
+		{"kb_search", []args{{}, {"query": ""}, {"query": long(2001)}, {"query": 5}, {"query": "x", "top": 0}, {"query": "x",
+			"top": 101}, {"query": "x", "top": "5"},
+			{"query": "x", "collection": ""}, {"query": "x", "collection": "a b"}, {"query": "x", "collection": long(101)},
+			{"query": "x", "tags": "a"},
+			{"query": "x", "tags": []string{""}}, {"query": "x", "tags": []string{"a", "collection:b"}}, {"query": "x",
+				"tags": many}, {"query": "x", "fts_only": "yes"},
 			{"query": "x", "vector_only": true}}},
-		{"kb_addnote", []args{{}, {"text": ""}, {"text": long(1000001)}, {"text": "x", "title": long(251)}, {"text": "x", "collection": "a/b"},
-			{"text": "x", "tags": []string{" a"}}, {"text": "x", "tags": []string{"a\nb"}}, {"text": "x", "tags": []string{long(201)}}}},
-		{"kb_update_note", []args{{}, {"document_id": 42}, {"document_id": 0, "text": "x"}, {"document_id": "42", "text": "x"}, {"document_id": 4.5, "text": "x"},
-			{"document_id": 42, "text": ""}, {"document_id": 42, "title": ""}, {"document_id": 42, "collection": "-/"}, {"document_id": 42, "tags": []string{"collection:x"}}}},
-		{"kb_upload_start", []args{{}, {"filename": "a"}, {"total_size": 5}, {"filename": "", "total_size": 5}, {"filename": "a/b", "total_size": 5}, {"filename": "..", "total_size": 5},
-			{"filename": "a", "total_size": 0}, {"filename": "a", "total_size": 1001}, {"filename": "a", "total_size": 5, "sha256": "abc"},
-			{"filename": "a", "total_size": 5, "sha256": long(64)}, {"filename": "a", "total_size": 5, "collection": "?"}, {"filename": "a", "total_size": 5, "tags": []string{""}}}},
-		{"kb_upload_chunk", []args{{}, {"upload_id": "a", "data": "", "chunk_index": -1}, {"upload_id": "a", "data": "", "chunk_index": 100000},
-			{"upload_id": "a", "data": "YQ", "chunk_index": 0}, {"upload_id": "a", "chunk_index": 0}, {"upload_id": "a", "data": ""}, {"upload_id": "", "data": "", "chunk_index": 0},
+		{"kb_addnote", []args{{}, {"text": ""}, {"text": long(1000001)}, {"text": "x", "title": long(251)}, {"text": "x",
+			"collection": "a/b"},
+			{"text": "x", "tags": []string{" a"}}, {"text": "x", "tags": []string{"a\nb"}}, {"text": "x",
+				"tags": []string{long(201)}}}},
+		{"kb_update_note", []args{{}, {"document_id": 42}, {"document_id": 0, "text": "x"}, {"document_id": "42",
+			"text": "x"}, {"document_id": 4.5, "text": "x"},
+			{"document_id": 42, "text": ""}, {"document_id": 42, "title": ""}, {"document_id": 42, "collection": "-/"},
+			{"document_id": 42, "tags": []string{"collection:x"}}}},
+		{"kb_upload_start", []args{{}, {"filename": "a"}, {"total_size": 5}, {"filename": "", "total_size": 5},
+			{"filename": "a/b", "total_size": 5}, {"filename": "..", "total_size": 5},
+			{"filename": "a", "total_size": 0}, {"filename": "a", "total_size": 1001}, {"filename": "a",
+				"total_size": 5, "sha256": "abc"},
+			{"filename": "a", "total_size": 5, "sha256": long(64)}, {"filename": "a", "total_size": 5, "collection": "?"},
+			{"filename": "a", "total_size": 5, "tags": []string{""}}}},
+		{"kb_upload_chunk", []args{{}, {"upload_id": "a", "data": "", "chunk_index": -1}, {"upload_id": "a", "data": "",
+			"chunk_index": 100000},
+			{"upload_id": "a", "data": "YQ", "chunk_index": 0}, {"upload_id": "a", "chunk_index": 0}, {"upload_id": "a",
+				"data": ""}, {"upload_id": "", "data": "", "chunk_index": 0},
 			{"upload_id": "a", "data": long(2000001), "chunk_index": 0}}},
 		{"kb_upload_finish", []args{{}, {"upload_id": ""}, {"upload_id": 5}}},
-		{"kb_get", []args{{}, {"document_id": 0}, {"document_id": "42"}, {"source_path": ""}, {"document_id": 42, "source_path": "a"}, {"source_path": "a", "limit": 5},
-			{"document_id": 42, "offset": -1}, {"document_id": 42, "offset": 3}, {"document_id": 42, "limit": 0}, {"document_id": 42, "limit": 101}}},
+		{"kb_get", []args{{}, {"document_id": 0}, {"document_id": "42"}, {"source_path": ""}, {"document_id": 42,
+			"source_path": "a"}, {"source_path": "a", "limit": 5},
+			{"document_id": 42, "offset": -1}, {"document_id": 42, "offset": 3}, {"document_id": 42, "limit": 0},
+			{"document_id": 42, "limit": 101}}},
 		{"kb_status", []args{{"verbose": true}}},
 		{"kb_jobs", []args{{"status": "gone"}, {"limit": 0}, {"limit": 1001}}},
-		{"kb_list", []args{{"limit": 0}, {"offset": -1}, {"collection": "a b"}, {"tag": "a", "collection": "b"}, {"tag": "collection:a"}}},
+		{"kb_list", []args{{"limit": 0}, {"offset": -1}, {"collection": "a b"}, {"tag": "a", "collection": "b"},
+			{"tag": "collection:a"}}},
 		{"kb_collections", []args{{"limit": 5}}},
 		{"kb_delete", []args{{}, {"document_id": -1}}},
 	} {
@@ -248,7 +272,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("the engine was asked %s", line)
 		}
 	}
-	golden(t, "testdata/refusals.txtar", &txtar.Archive{Comment: []byte("Arguments that are refused. Written by go test -update.\n"),
+	golden(t, "testdata/refusals.txtar", &txtar.Archive{Comment: []byte("Arguments that are refused. Written by go test " +
+		"-update.\n"),
 		Files: []txtar.File{{Name: "refusals", Data: []byte(out.String())}}})
 }
 
@@ -292,15 +317,19 @@ func testEngineDown(t *testing.T) {
 	}](t, c, "kb_upload_start", args{"filename": "a", "total_size": 1}).UploadID
 	tool[any](t, c, "kb_upload_chunk", args{"upload_id": id, "data": "YQ==", "chunk_index": 0})
 	for name, a := range map[string]args{
-		"kb_search": {"query": "x"}, "kb_addnote": {"text": "x"}, "kb_update_note": {"document_id": 1, "text": "x"}, "kb_upload_finish": {"upload_id": id},
-		"kb_get": {"document_id": 1}, "kb_status": nil, "kb_jobs": nil, "kb_list": nil, "kb_collections": nil, "kb_delete": {"document_id": 1},
+		"kb_search": {"query": "x"}, "kb_addnote": {"text": "x"}, "kb_update_note": {"document_id": 1, "text": "x"},
+		"kb_upload_finish": {"upload_id": id},
+		"kb_get":           {"document_id": 1}, "kb_status": nil, "kb_jobs": nil, "kb_list": nil, "kb_collections": nil,
+		"kb_delete": {"document_id": 1},
 	} {
 		_, e := c.Tool(name, a)
-		if e == nil || e.Code != -31503 || !strings.Contains(e.Message, "the engine cannot be reached") || e.Field("retryable") != "true" ||
+		if e == nil || e.Code != -31503 || !strings.Contains(e.Message, "the engine cannot be reached") ||
+			e.Field("retryable") != "true" ||
 			e.Field("httpStatus") != "502" || strings.Contains(e.Message, "engine.internal") {
 			t.Errorf("%s: error = %+v", name, e)
 		}
-		if name == "kb_status" && (!strings.Contains(e.Message, "the MCP server works (version 1, 1 uploads in progress)") || e.Field("mcp") != `{"version":"1","uploads":1}`) {
+		if name == "kb_status" && (!strings.Contains(e.Message, "the MCP server works (version 1, 1 uploads in progress)") ||
+			e.Field("mcp") != `{"version":"1","uploads":1}`) {
 			t.Errorf("kb_status does not describe the MCP server: %+v", e)
 		}
 	}
@@ -334,7 +363,7 @@ func (f *failing) RemoveTag(_ context.Context, _ int64, tag string) ([]string, e
 	return nil, nil
 }
 
-func (f *failing) Document(context.Context, int64) (*kb.Document, error) {
+func (f *failing) Document(context.Context, int64, int, int) (*kb.Document, error) {
 	return &kb.Document{ID: 1, Tags: []string{"a", "collection:old"}}, nil
 }
 
@@ -350,14 +379,18 @@ func TestRestoreCollection(t *testing.T) {
 		calls []string
 	}{
 		{"moved", nil, 0, "", []string{"remove collection:old", "add collection:new"}},
-		{"restored", down, 1, "could not be moved and stays in the collection old: down", []string{"remove collection:old", "add collection:new", "add collection:old"}},
-		{"not restored", down, 2, "is no longer in its collection old; call kb_update_note again", []string{"remove collection:old", "add collection:new", "add collection:old"}},
-		{"refused", errors.Join(errors.New("it belongs to a folder"), errkind.Conflict), 1, "stays in the collection old: it belongs to a folder",
+		{"restored", down, 1, "could not be moved and stays in the collection old: down", []string{"remove collection:old",
+			"add collection:new", "add collection:old"}},
+		{"not restored", down, 2, "is no longer in its collection old; call kb_update_note again",
+			[]string{"remove collection:old", "add collection:new", "add collection:old"}},
+		{"refused", errors.Join(errors.New("it belongs to a folder"), errkind.Conflict), 1,
+			"stays in the collection old: it belongs to a folder",
 			[]string{"remove collection:old", "add collection:new", "add collection:old"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := &failing{err: tt.err, times: tt.times}
-			_, e := connect(t, "2025-11-25", kbmcp.Options{Base: f}).Tool("kb_update_note", args{"document_id": 1, "collection": "new"})
+			_, e := connect(t, "2025-11-25", kbmcp.Options{Base: f}).Tool("kb_update_note",
+				args{"document_id": 1, "collection": "new"})
 			if (e == nil) != (tt.want == "") || e != nil && !strings.Contains(e.Message, tt.want) {
 				t.Errorf("error = %v, want %q", e, tt.want)
 			}
@@ -373,7 +406,8 @@ func TestPutUpload(t *testing.T) {
 	engine, base := newEngine(t)
 	uploads := staging(t, kbmcp.UploadOptions{})
 	c := connect(t, "2025-11-25", kbmcp.Options{Base: base, Uploads: uploads, UploadPath: "/upload"})
-	web := httptest.NewServer(httpguard.New(httpguard.Options{Token: "key", Routes: []httpguard.Route{uploads.Route("/upload")}}))
+	web := httptest.NewServer(httpguard.New(httpguard.Options{Token: "key",
+		Routes: []httpguard.Route{uploads.Route("/upload")}}))
 	defer web.Close()
 	start := tool[struct {
 		PutPath  string `json:"put_path"`
@@ -411,7 +445,8 @@ func TestPutUpload(t *testing.T) {
 		{"complete", "PUT", start.PutPath, "key", whole, 200, `"received":600000,"total_size":600000,"chunks":1`},
 		{"again", "PUT", start.PutPath, "key", whole, 200, `"received":600000`},
 	} {
-		if status, text := put(tt.method, tt.path, tt.token, tt.body); status != tt.status || !strings.Contains(text, tt.want) {
+		if status, text := put(tt.method, tt.path, tt.token, tt.body); status != tt.status ||
+			!strings.Contains(text, tt.want) {
 			t.Errorf("%s: %d %s, want %d %s", tt.name, status, text, tt.status, tt.want)
 		}
 	}
@@ -438,7 +473,8 @@ func TestLongResults(t *testing.T) {
 	for _, r := range found.Results {
 		total += len(r.Text)
 	}
-	if n := len(found.Results); n != 100 || total > 50_000 || found.Results[0].Cut || !found.Results[99].Cut || found.Results[99].Text == "" {
+	if n := len(found.Results); n != 100 || total > 50_000 || found.Results[0].Cut || !found.Results[99].Cut ||
+		found.Results[99].Text == "" {
 		t.Errorf("%d results with %d characters, the last: %+v", n, total, found.Results[n-1])
 	}
 	p := tool[struct {
@@ -462,11 +498,12 @@ func (bigBase) Search(_ context.Context, q kb.SearchQuery) (*kb.SearchResult, er
 	return r, nil
 }
 
-func (bigBase) Document(context.Context, int64) (*kb.Document, error) {
-	d := &kb.Document{Chunks: make([]kb.Chunk, 200)}
+func (bigBase) Document(_ context.Context, _ int64, from, to int) (*kb.Document, error) {
+	d := &kb.Document{Chunks: make([]kb.Chunk, 200), TotalChunks: 200}
 	for i := range d.Chunks {
 		d.Chunks[i] = kb.Chunk{Index: i, Text: strings.Repeat("word ", 1000)}
 	}
+	d.Chunks = d.Chunks[min(from, 200):min(to, 200)]
 	return d, nil
 }
 

@@ -1,6 +1,7 @@
 package kbmcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/kb"
 	"knowhow/internal/mcpserver"
@@ -63,7 +65,7 @@ func (t *tools) search(ctx context.Context, in searchArgs) (any, error) {
 		if err := checkCollection(in.Collection); err != nil {
 			return nil, err
 		}
-		q.Tags = append(q.Tags, kb.CollectionTag(in.Collection))
+		q.Tags = append(q.Tags, document.LabelTag(in.Collection))
 	}
 	found, err := t.o.Base.Search(ctx, q)
 	if err != nil {
@@ -80,7 +82,8 @@ func (t *tools) search(ctx context.Context, in searchArgs) (any, error) {
 func SearchResult(found *kb.SearchResult) any { return searchResultOf(found) }
 
 func searchResultOf(found *kb.SearchResult) *searchResult {
-	r := &searchResult{Results: make([]hit, len(found.Results)), Total: found.Total, Note: sanitize.Short(found.Note, 300, 1200)}
+	r := &searchResult{Results: make([]hit, len(found.Results)), Total: found.Total, Note: sanitize.Short(found.Note,
+		300, 1200)}
 	left := maxPassages
 	for i, f := range found.Results {
 		text := sanitize.Text(f.Text)
@@ -88,8 +91,11 @@ func searchResultOf(found *kb.SearchResult) *searchResult {
 		short := sanitize.Cut(text, limit, 4*limit)
 		left -= utf8.RuneCountInString(short)
 		r.Results[i] = hit{
-			DocumentID: f.DocumentID, ChunkIndex: f.ChunkIndex, Text: short, Cut: short != text, Heading: sanitize.Short(f.Heading, 200, 800), Page: sanitize.Short(f.Page, 50, 200), Score: math.Round(f.Score*1e4) / 1e4,
-			Title: title(f.Title), SourcePath: sanitize.Escape(f.SourcePath), Type: sanitize.Escape(f.Type), label: labelOf(f.Tags), UpdatedAt: f.UpdatedAt,
+			DocumentID: f.DocumentID, ChunkIndex: f.ChunkIndex, Text: short, Cut: short != text,
+			Heading: sanitize.Short(f.Heading, 200, 800), Page: sanitize.Short(f.Page, 50, 200),
+			Score: math.Round(f.Score*1e4) / 1e4,
+			Title: title(f.Title), SourcePath: sanitize.Escape(f.SourcePath), Type: sanitize.Escape(f.Type),
+			label: labelOf(f.Tags), UpdatedAt: f.UpdatedAt,
 		}
 	}
 	return r
@@ -99,7 +105,7 @@ func searchResultOf(found *kb.SearchResult) *searchResult {
 // without documents is often a misspelled one, so those that exist are named.
 func (t *tools) nothingFound(ctx context.Context, in searchArgs) string {
 	if in.Collection != "" {
-		list, err := t.o.Base.Documents(ctx, kb.DocumentFilter{Tag: kb.CollectionTag(in.Collection), Limit: 1})
+		list, err := t.o.Base.Documents(ctx, kb.DocumentFilter{Tag: document.LabelTag(in.Collection), Limit: 1})
 		if err == nil && list.Total == 0 {
 			note := fmt.Sprintf("no document is in the collection %s", in.Collection)
 			if all, err := t.collections(ctx, 1); err == nil && len(all.Collections) > 0 {
@@ -161,16 +167,15 @@ type page struct {
 	Cut         bool       `json:"cut,omitempty"`         // the only chunk is shortened
 }
 
-// pageOf returns up to limit chunks of a document from offset on, as many as a
-// result may have.
+// pageOf returns up to limit of the chunks that were read of a document from
+// offset on, as many as a result may have.
 func pageOf(d *kb.Document, offset, limit int) *page {
-	p := &page{described: describe(d), Chunks: []kb.Chunk{}, TotalChunks: len(d.Chunks)}
+	p := &page{described: describe(d), Chunks: []kb.Chunk{}, TotalChunks: d.TotalChunks}
 	left := maxPage
-	for i := min(offset, len(d.Chunks)); i < len(d.Chunks); i++ {
-		c := clean(d.Chunks[i])
+	for _, c := range d.Chunks[:min(limit, len(d.Chunks))] {
+		c = clean(c)
 		size := utf8.RuneCountInString(c.Text)
-		if len(p.Chunks) == limit || len(p.Chunks) > 0 && size > left {
-			p.NextOffset = i
+		if len(p.Chunks) > 0 && size > left {
 			break
 		}
 		if size > maxPage {
@@ -178,6 +183,9 @@ func pageOf(d *kb.Document, offset, limit int) *page {
 		}
 		left -= size
 		p.Chunks = append(p.Chunks, c)
+	}
+	if next := offset + len(p.Chunks); next < d.TotalChunks {
+		p.NextOffset = next
 	}
 	return p
 }
@@ -241,19 +249,20 @@ func (t *tools) get(ctx context.Context, in getArgs) (any, error) {
 	case in.DocumentID != 0 && in.SourcePath != "":
 		return nil, fmt.Errorf("document_id and source_path exclude each other, give one of them: %w", errkind.Invalid)
 	case in.SourcePath != "" && (in.Offset != 0 || in.Limit != 0):
-		return nil, fmt.Errorf("offset and limit count chunks and need document_id; source_path finds it: %w", errkind.Invalid)
+		return nil, fmt.Errorf("offset and limit count chunks and need document_id; source_path finds it: %w",
+			errkind.Invalid)
 	case in.SourcePath != "":
 		return t.list(ctx, kb.DocumentFilter{SourcePath: in.SourcePath, Limit: maxSamePath})
 	}
-	d, err := t.o.Base.Document(ctx, in.DocumentID)
+	in.Limit = cmp.Or(in.Limit, defaultChunks)
+	from := min(in.Offset, kb.AllChunks-in.Limit)
+	d, err := t.o.Base.Document(ctx, in.DocumentID, from, from+in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	if in.Offset > 0 && in.Offset >= len(d.Chunks) {
-		return nil, &errkind.Argument{Name: "offset", Value: in.Offset, Want: fmt.Sprintf("less than %d, the number of chunks", max(len(d.Chunks), 1))}
-	}
-	if in.Limit == 0 {
-		in.Limit = defaultChunks
+	if in.Offset > 0 && in.Offset >= d.TotalChunks {
+		return nil, &errkind.Argument{Name: "offset", Value: in.Offset,
+			Want: fmt.Sprintf("less than %d, the number of chunks", max(d.TotalChunks, 1))}
 	}
 	return pageOf(d, in.Offset, in.Limit), nil
 }
@@ -275,7 +284,8 @@ func (t *tools) status(ctx context.Context, _ struct{}) (any, error) {
 	s, err := t.o.Base.Status(ctx)
 	if err != nil {
 		// The caller also learns that this side works.
-		return nil, &mcpserver.Error{Err: failed(fmt.Sprintf("the MCP server works (version %s, %d uploads in progress), but the knowledge base does not answer",
+		return nil, &mcpserver.Error{Err: failed(fmt.Sprintf("the MCP server works (version %s, %d uploads in progress), "+
+			"but the knowledge base does not answer",
 			own.Version, own.Uploads), err), Data: map[string]any{"mcp": own}}
 	}
 	r, err := json.Marshal(&statusResult{*s, own})

@@ -63,7 +63,7 @@ type upload struct {
 	mu      sync.Mutex // guards what follows
 	file    *stagedFile
 	chunks  map[int]extent
-	indexes runs  // of chunks
+	last    int   // index of chunks; 0 if there are none
 	empty   int   // chunks without bytes
 	size    int64 // of all chunks together, in bytes
 	end     int64 // of the file, which also has chunks that were replaced
@@ -94,7 +94,8 @@ type uploadState struct {
 // OpenUploads returns an empty staging area. It deletes what an earlier process
 // left in its folder. Several processes may use the same folder.
 func OpenUploads(o UploadOptions) (*Uploads, error) {
-	o.MaxSize, o.MaxOpen, o.TTL = cmp.Or(o.MaxSize, defaultMaxSize), cmp.Or(o.MaxOpen, defaultMaxOpen), cmp.Or(o.TTL, defaultTTL)
+	o.MaxSize, o.MaxOpen, o.TTL = cmp.Or(o.MaxSize, defaultMaxSize), cmp.Or(o.MaxOpen, defaultMaxOpen),
+		cmp.Or(o.TTL, defaultTTL)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the folder of uploads: %w", err)
 	}
@@ -153,7 +154,8 @@ func (a *Uploads) open() (n int) {
 // the file is too large, and Busy if there are too many uploads.
 func (a *Uploads) begin(s uploadStart) (id string, err error) {
 	if s.size > a.o.MaxSize {
-		return "", fmt.Errorf("total_size is %d bytes, but files of at most %d bytes are accepted: %w", s.size, a.o.MaxSize, errkind.TooLarge)
+		return "", fmt.Errorf("total_size is %d bytes, but files of at most %d bytes are accepted: %w", s.size, a.o.MaxSize,
+			errkind.TooLarge)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,7 +163,9 @@ func (a *Uploads) begin(s uploadStart) (id string, err error) {
 		return "", errClosed
 	}
 	if a.open() >= a.o.MaxOpen {
-		return "", fmt.Errorf("%d uploads are not finished, which is the limit; finish one, or try again in a few minutes: %w", a.o.MaxOpen, errkind.Busy)
+		return "", fmt.Errorf(
+			"%d uploads are not finished, which is the limit; finish one, or try again in a few minutes: %w",
+			a.o.MaxOpen, errkind.Busy)
 	}
 	f, err := a.newFile()
 	if err != nil {
@@ -229,7 +233,8 @@ func (a *Uploads) lockOpen(id string) (*upload, error) {
 	return u, err
 }
 
-var errFinished = fmt.Errorf("the upload is already finished; start a new one with kb_upload_start: %w", errkind.Conflict)
+var errFinished = fmt.Errorf("the upload is already finished; start a new one with kb_upload_start: %w",
+	errkind.Conflict)
 
 // maxEmpty is the number of chunks without bytes that an upload may have. They
 // stand for numbers that a client has skipped.
@@ -263,8 +268,9 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 			"and send each with its bytes: %w", u.empty, errkind.Invalid)
 	}
 	if total == u.start.size {
-		if gaps := slices.Clone(u.indexes).with(index).gaps(); gaps != "" {
-			return nil, fmt.Errorf("chunk_index %s is missing, but with this chunk all %d bytes of total_size have arrived; if the number was skipped, "+
+		if gaps := u.gaps(index); gaps != "" {
+			return nil, fmt.Errorf("chunk_index %s is missing, but with this chunk all %d bytes of total_size have arrived; "+
+				"if the number was skipped, "+
 				"send it with empty data and then this chunk again, or send this chunk with the missing number; "+
 				"otherwise start a new upload with the right total_size: %w", gaps, total, errkind.Invalid)
 		}
@@ -273,12 +279,13 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 	if replaced && old.size >= size {
 		at.offset = old.offset
 	} else if u.end+size > 2*u.start.size {
-		return nil, fmt.Errorf("chunks of this upload were replaced too often; start a new one with kb_upload_start: %w", errkind.Conflict)
+		return nil, fmt.Errorf("chunks of this upload were replaced too often; start a new one with kb_upload_start: %w",
+			errkind.Conflict)
 	}
 	if _, err := u.file.WriteAt(data, at.offset); err != nil {
 		return nil, writeError(err)
 	}
-	u.chunks[index], u.indexes, u.empty, u.size, u.end = at, u.indexes.with(index), empty, total, max(u.end, at.offset+size)
+	u.chunks[index], u.last, u.empty, u.size, u.end = at, max(u.last, index), empty, total, max(u.end, at.offset+size)
 	return u.state(), nil
 }
 
@@ -319,24 +326,29 @@ func (a *Uploads) put(id string, length int64, r io.Reader) (*uploadState, error
 	defer u.mu.Unlock()
 	u.file.close()
 	u.file, u.size, u.end, u.empty = f, n, n, 0
-	u.chunks, u.indexes = map[int]extent{0: {0, n}}, runs{}.with(0)
+	u.chunks, u.last = map[int]extent{0: {0, n}}, 0
 	return u.state(), nil
 }
 
 func wrongSize(got string, want int64) error {
-	return fmt.Errorf("the body has %s bytes, but total_size is %d; send the whole file, or start a new upload with the right total_size: %w",
+	return fmt.Errorf("the body has %s bytes, but total_size is %d; send the whole file, or start a new upload with the "+
+		"right total_size: %w",
 		got, want, errkind.Invalid)
 }
 
 func (u *upload) state() *uploadState {
-	return &uploadState{UploadID: u.id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks), Missing: u.indexes.gaps()}
+	return &uploadState{UploadID: u.id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks),
+		Missing: u.gaps(-1)}
 }
+
+// A sendFunc passes a file on, and returns its job.
+type sendFunc func(context.Context, kb.File, io.Reader) (job int64, err error)
 
 // finish passes a complete file to send, and returns the job that send returns.
 // If the file is not complete, the error says what is missing, and if send
 // fails, finish may be called again. After success, a repeated call returns the
 // same job.
-func (a *Uploads) finish(ctx context.Context, id string, send func(context.Context, kb.File, io.Reader) (int64, error)) (int64, error) {
+func (a *Uploads) finish(ctx context.Context, id string, send sendFunc) (int64, error) {
 	u, err := a.lock(id)
 	if err != nil {
 		return 0, err
@@ -368,15 +380,16 @@ func (a *Uploads) finish(ctx context.Context, id string, send func(context.Conte
 }
 
 // send checks a file and passes it on.
-func (u *upload) send(ctx context.Context, send func(context.Context, kb.File, io.Reader) (int64, error)) (int64, error) {
+func (u *upload) send(ctx context.Context, send sendFunc) (int64, error) {
 	if len(u.chunks) == 0 {
 		return 0, fmt.Errorf("chunks are missing: 0 (none has arrived); send them and finish again: %w", errkind.Conflict)
 	}
-	if gaps := u.indexes.gaps(); gaps != "" {
+	if gaps := u.gaps(-1); gaps != "" {
 		return 0, fmt.Errorf("chunks are missing: %s; send them and finish again: %w", gaps, errkind.Conflict)
 	}
 	if u.size != u.start.size {
-		return 0, fmt.Errorf("%d of %d bytes have arrived in %d chunks; send the rest with the next chunk_index, which is %d, and finish again: %w",
+		return 0, fmt.Errorf("%d of %d bytes have arrived in %d chunks; send the rest with the next chunk_index, which is "+
+			"%d, and finish again: %w",
 			u.size, u.start.size, len(u.chunks), len(u.chunks), errkind.Conflict)
 	}
 	if u.start.sha256 != "" {
@@ -404,50 +417,35 @@ func (u *upload) reader() io.Reader {
 // maxGaps is the maximum number of gaps that an error lists.
 const maxGaps = 10
 
-// A run is a range of indexes, both ends included.
-type run struct{ first, last int }
-
-// runs is a set of indexes: the shortest list of runs, in order.
-type runs []run
-
-// with returns the set with another index. r must not be used after that.
-func (r runs) with(index int) runs {
-	i, _ := slices.BinarySearchFunc(r, index, func(x run, index int) int { return cmp.Compare(x.last, index) })
-	after := i < len(r) && r[i].first <= index+1 // r[i] is the first run that does not end before index
-	before := i > 0 && r[i-1].last == index-1
-	switch {
-	case after && r[i].first <= index:
-		return r
-	case after && before:
-		r[i-1].last = r[i].last
-		return slices.Delete(r, i, i+1)
-	case after:
-		r[i].first = index
-		return r
-	case before:
-		r[i-1].last = index
-		return r
-	}
-	return slices.Insert(r, i, run{index, index})
-}
-
 // gaps lists the indexes before the last one that are missing, for example
-// "2-4, 7".
-func (r runs) gaps() string {
+// "2-4, 7". The chunk with the index coming counts as received; -1 is none.
+func (u *upload) gaps(coming int) string {
 	var gaps []string
-	next := 0
-	for i, x := range r {
+	more := 0
+	missing := func(i int) bool {
+		_, ok := u.chunks[i]
+		return !ok && i != coming
+	}
+	last := max(u.last, coming)
+	for i := 0; i < last; i++ {
+		if !missing(i) {
+			continue
+		}
+		first := i
+		for i+1 < last && missing(i+1) {
+			i++
+		}
 		switch {
-		case x.first == next+1:
-			gaps = append(gaps, strconv.Itoa(next))
-		case x.first > next:
-			gaps = append(gaps, fmt.Sprintf("%d-%d", next, x.first-1))
+		case len(gaps) == maxGaps:
+			more++
+		case first == i:
+			gaps = append(gaps, strconv.Itoa(i))
+		default:
+			gaps = append(gaps, fmt.Sprintf("%d-%d", first, i))
 		}
-		next = x.last + 1
-		if len(gaps) == maxGaps && i+1 < len(r) {
-			gaps = append(gaps, fmt.Sprintf("and %d more gaps", len(r)-i-1))
-			break
-		}
+	}
+	if more > 0 {
+		gaps = append(gaps, fmt.Sprintf("and %d more gaps", more))
 	}
 	return strings.Join(gaps, ", ")
 }
@@ -485,7 +483,8 @@ func writeError(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		err = e.Err // without the path
 	}
-	return fmt.Errorf("the server cannot store the upload (%w); its operator must check the disk: %w", err, errkind.Unavailable)
+	return fmt.Errorf("the server cannot store the upload (%w); its operator must check the disk: %w",
+		err, errkind.Unavailable)
 }
 
 // newUUID returns a random UUID (RFC 9562, version 4).

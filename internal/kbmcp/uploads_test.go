@@ -7,10 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -76,7 +74,8 @@ func TestChunks(t *testing.T) {
 		{"none", 3, nil, "missing: 0 (none has arrived)"},
 		{"one gap", 4, []any{0, "a", 2, "c", 3, "d"}, "missing: 1;"},
 		{"gaps", 6, []any{3, "d", 7, "h", 9, "i"}, "missing: 0-2, 4-6, 8;"},
-		{"too short", 6, []any{0, "abc", 1, "de"}, "5 of 6 bytes have arrived in 2 chunks; send the rest with the next chunk_index, which is 2"},
+		{"too short", 6, []any{0, "abc", 1, "de"}, "5 of 6 bytes have arrived in 2 chunks; send the rest with the next " +
+			"chunk_index, which is 2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := openUploads(t, UploadOptions{})
@@ -110,7 +109,8 @@ func TestSkippedIndex(t *testing.T) {
 		{"the last index is wrong", []any{0, "abc"}, "", 2, "def", "chunk_index 1 is missing", []any{1, "def"}},
 		{"a number is skipped", []any{0, "ab", 2, "cd"}, "1", 3, "ef", "chunk_index 1 is missing", []any{1, "", 3, "ef"}},
 		{"indexes from 1", []any{1, "abc"}, "0", 2, "def", "chunk_index 0 is missing", []any{0, "", 2, "def"}},
-		{"two gaps", []any{1, "ab", 4, "cd"}, "0, 2-3", 5, "ef", "chunk_index 0, 2-3 is missing", []any{0, "", 2, "", 3, "", 5, "ef"}},
+		{"two gaps", []any{1, "ab", 4, "cd"}, "0, 2-3", 5, "ef", "chunk_index 0, 2-3 is missing", []any{0, "", 2, "",
+			3, "", 5, "ef"}},
 		{"an empty chunk after the end", []any{0, "abc", 1, "def"}, "", 3, "", "chunk_index 2 is missing", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,7 +130,8 @@ func TestSkippedIndex(t *testing.T) {
 			if state.Missing != tt.missing {
 				t.Errorf("missing = %q, want %q", state.Missing, tt.missing)
 			}
-			if _, err := a.chunk(id, tt.last, []byte(tt.data)); !errors.Is(err, errkind.Invalid) || !strings.Contains(err.Error(), tt.want) {
+			if _, err := a.chunk(id, tt.last, []byte(tt.data)); !errors.Is(err, errkind.Invalid) ||
+				!strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("error = %v, want %q", err, tt.want)
 			}
 			send(tt.corrected)
@@ -152,7 +153,10 @@ func TestFinishAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	fail := errors.New("down")
-	if _, err := a.finish(t.Context(), id, func(context.Context, kb.File, io.Reader) (int64, error) { return 0, fail }); !errors.Is(err, fail) {
+	if _, err := a.finish(t.Context(), id, func(context.Context, kb.File, io.Reader) (int64, error) {
+		return 0,
+			fail
+	}); !errors.Is(err, fail) {
 		t.Fatalf("error = %v", err)
 	}
 	if got, err := received(t, a, id); got != "abcd" || err != nil {
@@ -241,7 +245,8 @@ func TestUploadExpires(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if _, err := a.chunk(id, 2, []byte("d")); !errors.Is(err, errkind.NotFound) || !strings.Contains(err.Error(), "10m after its start") {
+		if _, err := a.chunk(id, 2, []byte("d")); !errors.Is(err, errkind.NotFound) || !strings.Contains(err.Error(),
+			"10m after its start") {
 			t.Errorf("error = %v", err)
 		}
 
@@ -373,7 +378,10 @@ func TestUploadsAreIndependent(t *testing.T) {
 	if _, err := a.chunk(other, 0, []byte("x")); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.finish(t.Context(), other, func(context.Context, kb.File, io.Reader) (int64, error) { return 1, nil }); err != nil {
+	if _, err := a.finish(t.Context(), other, func(context.Context, kb.File, io.Reader) (int64, error) {
+		return 1,
+			nil
+	}); err != nil {
 		t.Error(err)
 	}
 	if begin(t, a, 1); a.count() != 2 {
@@ -381,42 +389,25 @@ func TestUploadsAreIndependent(t *testing.T) {
 	}
 }
 
-// The runs of indexes that arrive in any order are the same as those of a set.
-func TestRuns(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		var r runs
-		have := map[int]bool{}
-		for range random.IntN(30) {
-			i := random.IntN(30)
-			r, have[i] = r.with(i), true
-		}
-		var want runs
-		for i := range 31 {
-			if !have[i] {
-				continue
-			}
-			if n := len(want); n > 0 && want[n-1].last == i-1 {
-				want[n-1].last = i
-			} else {
-				want = append(want, run{i, i})
-			}
-		}
-		if !slices.Equal(r, want) {
-			t.Fatalf("runs = %v, want %v", r, want)
-		}
-	}
+// The gaps between the indexes that have arrived.
+func TestGaps(t *testing.T) {
 	for _, tt := range []struct {
-		r    runs
-		want string
+		indexes []int
+		coming  int
+		want    string
 	}{
-		{nil, ""}, {runs{{0, 5}}, ""}, {runs{{1, 5}}, "0"}, {runs{{0, 1}, {3, 3}, {9, 9}}, "2, 4-8"}, {runs{{2, 2}}, "0-1"},
-		{runs{{1, 1}, {3, 3}, {5, 5}, {7, 7}, {9, 9}, {11, 11}, {13, 13}, {15, 15}, {17, 17}, {19, 19}}, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18"},
-		{runs{{1, 1}, {3, 3}, {5, 5}, {7, 7}, {9, 9}, {11, 11}, {13, 13}, {15, 15}, {17, 17}, {19, 19}, {21, 21}, {30, 30}},
-			"0, 2, 4, 6, 8, 10, 12, 14, 16, 18, and 2 more gaps"},
+		{nil, -1, ""}, {[]int{0, 1, 2, 3}, -1, ""}, {[]int{1, 2, 3}, -1, "0"}, {[]int{0, 1, 3, 9}, -1, "2, 4-8"},
+		{[]int{2}, -1, "0-1"},
+		{[]int{0, 3}, 1, "2"}, {[]int{0, 3}, 5, "1-2, 4"}, {nil, 2, "0-1"}, {nil, 0, ""},
+		{[]int{1, 3, 5, 7, 9, 11, 13, 15, 17, 19}, -1, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18"},
+		{[]int{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 30}, -1, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, and 2 more gaps"},
 	} {
-		if got := tt.r.gaps(); got != tt.want {
-			t.Errorf("gaps of %v = %q, want %q", tt.r, got, tt.want)
+		u := &upload{chunks: map[int]extent{}}
+		for _, i := range tt.indexes {
+			u.chunks[i], u.last = extent{}, max(u.last, i)
+		}
+		if got := u.gaps(tt.coming); got != tt.want {
+			t.Errorf("gaps of %v and %d = %q, want %q", tt.indexes, tt.coming, got, tt.want)
 		}
 	}
 }

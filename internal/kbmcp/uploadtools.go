@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
 	"unicode"
 
 	"knowhow/internal/errkind"
@@ -23,23 +21,27 @@ import (
 func (t *tools) registerUploads(s *mcpserver.Server) {
 	whole := ""
 	if t.o.UploadPath != "" {
-		whole = " With a shell, send the whole file instead of chunks: PUT it to put_path on the host and port of this server, " +
+		whole = " With a shell, send the whole file instead of chunks: " +
+			"PUT it to put_path on the host and port of this server, " +
 			`for example with curl -T FILE, and with the same "Authorization" header.`
 	}
 	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_start", Title: "Start an upload",
-		Description: fmt.Sprintf("Start the upload of a file to the knowledge base: kb_upload_start, then kb_upload_chunk for each part, then kb_upload_finish, "+
+		Description: fmt.Sprintf("Start the upload of a file to the knowledge base: kb_upload_start, then kb_upload_chunk "+
+			"for each part, then kb_upload_finish, "+
 			"all within %v. A file replaces the document with the same source_path.", t.o.Uploads.ttl()) + whole,
 	}, t.uploadStart)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_chunk", Title: "Upload a part of a file",
-		Description: "Send the next part of a file. If you write the base64 yourself, send at most 8 KiB of the file in one chunk, because longer ones are often damaged; " +
+		Description: "Send the next part of a file. If you write the base64 yourself, send at most 8 KiB of the file in " +
+			"one chunk, because longer ones are often damaged; " +
 			"a program may send up to 1 MiB. Chunks are counted from 0 and may be sent in any order and repeated.",
 		Idempotent: true,
 	}, t.uploadChunk)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_finish", Title: "Finish an upload",
-		Description: "Pass the complete file to the knowledge base. The job that indexes it is listed by kb_jobs. An error says which chunks are missing; send them and call this again.",
+		Description: "Pass the complete file to the knowledge base. The job that indexes it is listed by kb_jobs. An error " +
+			"says which chunks are missing; send them and call this again.",
 		Destructive: true, Idempotent: true,
 	}, t.uploadFinish)
 }
@@ -63,8 +65,10 @@ func (t *tools) uploadStart(_ context.Context, in startArgs) (any, error) {
 	}
 	in.SHA256 = strings.ToLower(in.SHA256)
 	switch {
-	case strings.ContainsAny(in.Filename, `/\`) || strings.ContainsFunc(in.Filename, unicode.IsControl) || strings.Trim(in.Filename, ". ") == "":
-		return nil, &errkind.Argument{Name: "filename", Value: in.Filename, Want: "a name without folders; name these in source_path"}
+	case strings.ContainsAny(in.Filename, `/\`) || strings.ContainsFunc(in.Filename, unicode.IsControl) ||
+		strings.Trim(in.Filename, ". ") == "":
+		return nil, &errkind.Argument{Name: "filename", Value: in.Filename, Want: "a name without folders; name these in " +
+			"source_path"}
 	case in.SHA256 != "" && !sumPattern.MatchString(in.SHA256):
 		return nil, &errkind.Argument{Name: "sha256", Value: in.SHA256, Want: "64 hexadecimal digits"}
 	}
@@ -94,7 +98,9 @@ type chunkArgs struct {
 func (t *tools) uploadChunk(_ context.Context, in chunkArgs) (any, error) {
 	data, err := base64.StdEncoding.DecodeString(in.Data)
 	if at, ok := errors.AsType[base64.CorruptInputError](err); ok {
-		return nil, fmt.Errorf("data is not base64 with padding (RFC 4648), or was damaged at character %d; send the chunk again: %w", int64(at), errkind.Invalid)
+		return nil, fmt.Errorf(
+			"data is not base64 with padding (RFC 4648), or was damaged at character %d; send the chunk again: %w",
+			int64(at), errkind.Invalid)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decoding data: %w", err)
@@ -153,7 +159,7 @@ func (a *Uploads) serve(w http.ResponseWriter, r *http.Request, id string) {
 		writeJSON(w, http.StatusMethodNotAllowed, errorBody{apiError{"METHOD_NOT_ALLOWED", "send the file with PUT"}})
 		return
 	}
-	state, err := a.put(id, r.ContentLength, &patient{r.Body, http.NewResponseController(w), 0})
+	state, err := a.put(id, r.ContentLength, httpguard.LongBody(w, r))
 	if err == nil {
 		writeJSON(w, http.StatusOK, state)
 		return
@@ -182,28 +188,4 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body) // an error means that the client is gone
-}
-
-// patient is the body of a request that may take longer than others, as long as
-// bytes arrive.
-type patient struct {
-	io.Reader
-	connection *http.ResponseController
-	read       int // bytes since the deadline was set
-}
-
-// A body may be silent for silence. The deadline is set again after each step
-// bytes.
-const (
-	silence = 30 * time.Second
-	step    = 256 << 10
-)
-
-func (p *patient) Read(b []byte) (int, error) {
-	n, err := p.Reader.Read(b)
-	if p.read += n; p.read >= step && err == nil {
-		p.read = 0
-		_ = p.connection.SetReadDeadline(time.Now().Add(silence)) // without a connection there is no deadline either
-	}
-	return n, err
 }

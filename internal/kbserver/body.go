@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
@@ -22,12 +21,10 @@ import (
 
 // Limits on bodies.
 const (
-	maxJSON    = 1 << 20          // bytes
-	maxNote    = 4 << 20          // bytes of JSON that contains the text of a note
-	maxFields  = 1 << 20          // bytes of a multipart body besides the file
-	maxField   = 4 << 10          // bytes of a field that is not a file
-	pauseTime  = 30 * time.Second // in which a part of a body must arrive
-	uploadTime = time.Hour        // in which a file must arrive
+	maxJSON   = 1 << 20 // bytes
+	maxNote   = 4 << 20 // bytes of JSON that contains the text of a note
+	maxFields = 1 << 20 // bytes of a multipart body besides the file
+	maxField  = 4 << 10 // bytes of a field that is not a file
 )
 
 // params are the parameters in the query of a request.
@@ -86,7 +83,8 @@ func (c *call) mediaType() (string, map[string]string) {
 // pointer to a struct.
 func (c *call) decode(v any, limit int64) error {
 	if media, _ := c.mediaType(); media != "application/json" {
-		return &failure{http.StatusUnsupportedMediaType, "unsupported_media_type", "want a body in JSON: send it with the header Content-Type: application/json"}
+		return &failure{http.StatusUnsupportedMediaType, "unsupported_media_type",
+			"want a body in JSON: send it with the header Content-Type: application/json"}
 	}
 	limit = min(limit, c.o.MaxUpload)
 	data, err := httpguard.ReadBody(c.r, limit)
@@ -118,7 +116,8 @@ func (k jsonKind) String() string { return "a JSON " + string(k) }
 // jsonError returns the error for JSON that cannot be decoded.
 func jsonError(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		kinds := map[string]string{"string": "a string", "int": "an integer", "bool": "true or false", "[]string": "a list of strings"}
+		kinds := map[string]string{"string": "a string", "int": "an integer", "bool": "true or false",
+			"[]string": "a list of strings"}
 		want, known := kinds[strings.TrimLeft(e.Type.String(), "*")]
 		if e.Field == "" || !known {
 			return fmt.Errorf("the body must be a JSON object, got a JSON %s: %w", e.Value, errkind.Invalid)
@@ -146,33 +145,6 @@ func cutOff(err error) error {
 	return fmt.Errorf("the body ended early (%v): send the request again: %w", err, errkind.Invalid)
 }
 
-// body returns the body of a request with a file. It must arrive in uploadTime,
-// with pauses of at most pauseTime.
-func (c *call) body() io.ReadCloser {
-	now := time.Now()
-	return &slowBody{ReadCloser: c.r.Body, conn: http.NewResponseController(c.w), end: now.Add(uploadTime)}
-}
-
-// A slowBody is a body whose deadline moves while it arrives.
-type slowBody struct {
-	io.ReadCloser
-	conn *http.ResponseController
-	set  time.Time // when the deadline was set
-	end  time.Time
-}
-
-func (b *slowBody) Read(p []byte) (int, error) {
-	if now := time.Now(); now.Sub(b.set) > time.Second {
-		b.set = now
-		deadline := now.Add(pauseTime)
-		if deadline.After(b.end) {
-			deadline = b.end
-		}
-		_ = b.conn.SetReadDeadline(deadline) // without a connection, there is nothing to wait for
-	}
-	return b.ReadCloser.Read(p)
-}
-
 func (c *call) addJob() (int, any, error) {
 	media, params := c.mediaType()
 	var id int64
@@ -183,7 +155,8 @@ func (c *call) addJob() (int, any, error) {
 	case media == "application/json":
 		id, err = c.addNote()
 	default:
-		err = &failure{http.StatusUnsupportedMediaType, "unsupported_media_type", "want a note as application/json, or a file as multipart/form-data"}
+		err = &failure{http.StatusUnsupportedMediaType, "unsupported_media_type",
+			"want a note as application/json, or a file as multipart/form-data"}
 	}
 	return http.StatusAccepted, map[string]any{"job_id": id}, err
 }
@@ -216,7 +189,7 @@ func (c *call) addFile(boundary string) (int64, error) {
 			os.Remove(file.Name())
 		}
 	}()
-	form := multipart.NewReader(http.MaxBytesReader(c.w, c.body(), c.o.MaxUpload+maxFields), boundary)
+	form := multipart.NewReader(http.MaxBytesReader(c.w, httpguard.LongBody(c.w, c.r), c.o.MaxUpload+maxFields), boundary)
 	for {
 		part, err := form.NextRawPart()
 		if errors.Is(err, io.EOF) {
@@ -247,7 +220,8 @@ func (c *call) addFile(boundary string) (int64, error) {
 				return 0, &errkind.Argument{Name: name, Value: len(f.Tags), Want: fmt.Sprintf("at most %d tags", kb.MaxTags)}
 			}
 		default:
-			return 0, fmt.Errorf("the field %q is unknown or repeated: send file once, source_path at most once, and tags: %w", cut(name), errkind.Invalid)
+			return 0, fmt.Errorf("the field %q is unknown or repeated: send file once, source_path at most once, and tags: %w",
+				cut(name), errkind.Invalid)
 		}
 	}
 	if file == nil {
@@ -304,7 +278,8 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 }
 
 func (c *call) fileTooLarge() error {
-	return fmt.Errorf("the file has more than %d bytes, the limit for one file: split it: %w", c.o.MaxUpload, errkind.TooLarge)
+	return fmt.Errorf("the file has more than %d bytes, the limit for one file: split it: %w",
+		c.o.MaxUpload, errkind.TooLarge)
 }
 
 // formError returns the error for a form that cannot be read.
@@ -312,5 +287,6 @@ func (c *call) formError(err error) error {
 	if tooLarge(err) {
 		return c.fileTooLarge()
 	}
-	return fmt.Errorf("the form cannot be read (%v): send multipart/form-data with the field file: %w", err, errkind.Invalid)
+	return fmt.Errorf("the form cannot be read (%v): send multipart/form-data with the field file: %w",
+		err, errkind.Invalid)
 }

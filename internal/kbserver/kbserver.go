@@ -13,6 +13,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -139,10 +140,12 @@ func (c *call) route() (func(*call) (int, any, error), error) {
 	}
 	slices.Sort(allowed)
 	c.w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return nil, &failure{http.StatusMethodNotAllowed, "method_not_allowed", "this method is not allowed here: use " + strings.Join(allowed, " or ")}
+	return nil, &failure{http.StatusMethodNotAllowed, "method_not_allowed", "this method is not allowed here: use " +
+		strings.Join(allowed, " or ")}
 }
 
-var errNoPath = &failure{http.StatusNotFound, "not_found", "nothing is served at this path: the API is described at openapi.json"}
+var errNoPath = &failure{http.StatusNotFound, "not_found", "nothing is served at this path: the API is described at " +
+	"openapi.json"}
 
 // match returns the values of the segments in braces of a pattern.
 func match(pattern, escaped string) (values map[string]string, ok bool) {
@@ -251,8 +254,10 @@ func write(w http.ResponseWriter, status int, body any) {
 	}
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	if d, ok := body.(*kb.Document); ok && len(d.Chunks) > 0 {
-		writeDocument(w, d)
+	if part, ok := body.(*partOfDocument); ok {
+		if err := part.write(w); err != nil {
+			panic(http.ErrAbortHandler) // so that the client notices that the answer is not complete
+		}
 		return
 	}
 	e := json.NewEncoder(w)
@@ -260,35 +265,51 @@ func write(w http.ResponseWriter, status int, body any) {
 	_ = e.Encode(body) // an error means that the client is gone
 }
 
-// writeDocument writes a document as JSON, chunk by chunk: an encoder would keep all
-// of it in memory, once more.
-func writeDocument(w io.Writer, d *kb.Document) {
+// chunksAtOnce is how many chunks of a document are in memory at the same time.
+const chunksAtOnce = 1000
+
+// A partOfDocument is a document with its first chunks.
+type partOfDocument struct {
+	*kb.Document
+	more func(from, to int) (*kb.Document, error) // returns it with other chunks
+}
+
+// write writes the document with all of its chunks as JSON.
+func (p *partOfDocument) write(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	defer out.Flush() // an error means that the client is gone
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
 	e.SetEscapeHTML(false)
-	value := func(v any) []byte {
+	// add writes a value without the last characters of its JSON.
+	add := func(v any, without string) error {
 		buf.Reset()
-		if err := e.Encode(v); err != nil {
-			return []byte("null") // not for strings and numbers
+		err := e.Encode(v)
+		if err == nil {
+			_, err = out.Write(bytes.TrimSuffix(buf.Bytes(), []byte(without+"\n")))
 		}
-		return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+		return err
 	}
-	head := *d
-	head.Chunks = nil
-	out.Write(bytes.TrimSuffix(value(head), []byte("}")))
-	for i, c := range d.Chunks {
-		if i == 0 {
-			out.WriteString(`,"chunks":[`)
-		} else {
+	if err := add(p.Document, "]}"); err != nil {
+		return err
+	}
+	for n := len(p.Chunks); n < p.TotalChunks; {
+		d, err := p.more(n, n+chunksAtOnce)
+		if err == nil && (len(d.Chunks) == 0 || d.TotalChunks != p.TotalChunks || !d.UpdatedAt.Equal(p.UpdatedAt)) {
+			err = fmt.Errorf("document %d has changed: %w", p.ID, errkind.Conflict)
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range d.Chunks {
 			out.WriteByte(',')
+			if err := add(c, ""); err != nil {
+				return err
+			}
 		}
-		if _, err := out.Write(value(c)); err != nil {
-			return
-		}
+		n += len(d.Chunks)
 	}
 	out.WriteString("]}\n")
+	return out.Flush()
 }
 
 //go:embed openapi.json
@@ -359,7 +380,14 @@ func (c *call) documents() (int, any, error) {
 }
 
 func (c *call) document() (int, any, error) {
-	return c.withID(func(ctx context.Context, id int64) (any, error) { return c.o.Base.Document(ctx, id) })
+	return c.withID(func(ctx context.Context, id int64) (any, error) {
+		more := func(from, to int) (*kb.Document, error) { return c.o.Base.Document(ctx, id, from, to) }
+		d, err := more(0, chunksAtOnce)
+		if err != nil || len(d.Chunks) == d.TotalChunks {
+			return d, err
+		}
+		return &partOfDocument{d, more}, nil
+	})
 }
 
 // withID calls f with the ID in the path.

@@ -139,14 +139,18 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","top":101}`, 400, "invalid", `"top"`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","top":1.5}`, 400, "invalid", `"top"`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","top":"5"}`, 400, "invalid", `"top"`},
-		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","top":2.5}`, 400, "invalid", `"top": got a JSON number 2.5, want an integer`},
-		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","tags":"a"}`, 400, "invalid", `"tags": got a JSON string, want a list of strings`},
+		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","top":2.5}`, 400, "invalid",
+			`"top": got a JSON number 2.5, want an integer`},
+		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","tags":"a"}`, 400, "invalid",
+			`"tags": got a JSON string, want a list of strings`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","tags":"a"}`, 400, "invalid", `"tags"`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","fts_only":"yes"}`, 400, "invalid", `"fts_only"`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","limit":5}`, 400, "invalid", `"limit"`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","vector_only":true}`, 422, "unsupported", "vector_only"},
-		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","vector_only":true,"fts_only":true}`, 400, "invalid", `"vector_only"`},
-		{"POST", "/api/v1/search", jsonMedia, `{"query":"` + strings.Repeat("x", kbtest.MaxUpload) + `"}`, 413, "too_large", "bytes"},
+		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","vector_only":true,"fts_only":true}`, 400, "invalid",
+			`"vector_only"`},
+		{"POST", "/api/v1/search", jsonMedia, `{"query":"` + strings.Repeat("x", kbtest.MaxUpload) + `"}`, 413,
+			"too_large", "bytes"},
 		{"POST", "/api/v1/jobs", "", ``, 415, "unsupported_media_type", "multipart/form-data"},
 		{"POST", "/api/v1/jobs", "multipart/form-data", ``, 415, "unsupported_media_type", "multipart/form-data"},
 		{"POST", "/api/v1/jobs", "multipart/form-data; boundary=x", `rubbish`, 400, "invalid", `"file"`},
@@ -154,9 +158,11 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/api/v1/jobs", jsonMedia, `{"type":"file","text":"x"}`, 400, "invalid", `"type"`},
 		{"POST", "/api/v1/jobs", jsonMedia, `{"type":"note"}`, 400, "invalid", `"text"`},
 		{"POST", "/api/v1/jobs", jsonMedia, `{"type":"note","text":"x","tags":[1]}`, 400, "invalid", `"tags"`},
-		{"POST", "/api/v1/jobs", jsonMedia, `{"type":"note","text":"x","tags":["collection:a","collection:b"]}`, 400, "invalid", `"tags"`},
+		{"POST", "/api/v1/jobs", jsonMedia, `{"type":"note","text":"x","tags":["collection:a","collection:b"]}`, 400,
+			"invalid", `"tags"`},
 		{"POST", "/api/v1/jobs", jsonMedia, `{"type":"note","text":"x","title":"a\nb"}`, 400, "invalid", `"title"`},
-		{"POST", "/api/v1/jobs", jsonMedia, `{"type":"note","text":"x","source_path":"a\u0000"}`, 400, "invalid", `"source_path"`},
+		{"POST", "/api/v1/jobs", jsonMedia, `{"type":"note","text":"x","source_path":"a\u0000"}`, 400, "invalid",
+			`"source_path"`},
 		{"GET", "/api/v1/jobs?limit=0", "", "", 400, "invalid", `"limit"`},
 		{"GET", "/api/v1/jobs?limit=1001", "", "", 400, "invalid", `"limit"`},
 		{"GET", "/api/v1/jobs?limit=x", "", "", 400, "invalid", `"limit"`},
@@ -224,7 +230,8 @@ func TestBadRequests(t *testing.T) {
 func (s *server) nothingLeft() {
 	s.t.Helper()
 	entries, err := os.ReadDir(kb.Incoming(s.dir))
-	for wait := time.Now().Add(10 * time.Second); len(entries) > 0 && time.Now().Before(wait); { // the job has ended, its file is removed then
+	// the job has ended, its file is removed then
+	for wait := time.Now().Add(10 * time.Second); len(entries) > 0 && time.Now().Before(wait); {
 		entries, err = os.ReadDir(kb.Incoming(s.dir))
 	}
 	if err != nil || len(entries) > 0 {
@@ -240,8 +247,10 @@ func (s *server) refused(what string, resp *http.Response, body string, status i
 	}
 	d := json.NewDecoder(strings.NewReader(body))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&e); err != nil || resp.StatusCode != status || e.Error.Code != code || !strings.Contains(e.Error.Message, about) {
-		s.t.Errorf("%s: %d %s, want status %d, code %s and a message about %s", what, resp.StatusCode, body, status, code, about)
+	if err := d.Decode(&e); err != nil || resp.StatusCode != status || e.Error.Code != code ||
+		!strings.Contains(e.Error.Message, about) {
+		s.t.Errorf("%s: %d %s, want status %d, code %s and a message about %s", what, resp.StatusCode, body, status,
+			code, about)
 	}
 	if media := resp.Header.Get("Content-Type"); media != jsonMedia {
 		s.t.Errorf("%s: Content-Type %q", what, media)
@@ -264,7 +273,8 @@ func TestUploads(t *testing.T) {
 		return kbtest.Stored(t, s.base, accepted.JobID)
 	}
 	first := add("tags=a", "tags=collection:memory", "source_path=x/y.md", "@y.md=# Title")
-	if first.Title != "Title" || first.SourcePath != "x/y.md" || !cmp.Equal(first.Tags, []string{"a", "collection:memory"}) {
+	if first.Title != "Title" || first.SourcePath != "x/y.md" || !cmp.Equal(first.Tags, []string{"a",
+		"collection:memory"}) {
 		t.Errorf("document = %+v", first)
 	}
 	after := add("@y.md=# Other", "source_path=x/y.md", "tags=b") // fields after the file
@@ -285,7 +295,8 @@ func TestCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(c, "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 5000\r\n\r\n"+
+	fmt.Fprintf(c, "POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+		"multipart/form-data; boundary=b\r\nContent-Length: 5000\r\n\r\n"+
 		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nbegin", token)
 	for wait := time.Now().Add(10 * time.Second); time.Now().Before(wait); { // until the server has begun to write
 		if entries, _ := os.ReadDir(kb.Incoming(s.dir)); len(entries) > 0 {
@@ -339,7 +350,8 @@ func TestErrors(t *testing.T) {
 		status int
 		code   string
 	}{
-		{errkind.Invalid, 400, "invalid"}, {errkind.Denied, 403, "denied"}, {errkind.NotFound, 404, "not_found"}, {errkind.Conflict, 409, "conflict"},
+		{errkind.Invalid, 400, "invalid"}, {errkind.Denied, 403, "denied"}, {errkind.NotFound, 404, "not_found"},
+		{errkind.Conflict, 409, "conflict"},
 		{errkind.TooLarge, 413, "too_large"}, {errkind.Unsupported, 422, "unsupported"}, {errkind.Busy, 429, "busy"},
 		{errkind.Unavailable, 503, "unavailable"}, {errkind.Timeout, 504, "timeout"},
 		{errkind.Corrupt, 500, "internal"}, {io.ErrUnexpectedEOF, 500, "internal"},
@@ -347,7 +359,8 @@ func TestErrors(t *testing.T) {
 		h := kbserver.New(kbserver.Options{Base: failing{err: fmt.Errorf("the reason: %w", c.kind)}, TempDir: t.TempDir()})
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/status", nil))
-		if w.Code != c.status || !strings.Contains(w.Body.String(), `"code":"`+c.code+`"`) || strings.Contains(w.Body.String(), "the reason") == (c.code == "internal") {
+		if w.Code != c.status || !strings.Contains(w.Body.String(), `"code":"`+c.code+`"`) ||
+			strings.Contains(w.Body.String(), "the reason") == (c.code == "internal") {
 			t.Errorf("%v: %d %s, want %d %s", c.kind, w.Code, w.Body, c.status, c.code)
 		}
 	}
@@ -397,11 +410,15 @@ func TestOpenAPI(t *testing.T) {
 	}
 	for name, v := range map[string]any{
 		"SearchQuery": kb.SearchQuery{}, "SearchResult": kb.SearchResult{}, "Result": kb.Result{}, "Job": kb.Job{},
-		"Document": kb.Document{}, "Chunk": kb.Chunk{}, "Documents": kb.DocumentList{}, "NoteChange": kb.NoteChange{}, "Status": kb.Status{},
+		"Document": kb.Document{}, "Chunk": kb.Chunk{}, "Documents": kb.DocumentList{}, "NoteChange": kb.NoteChange{},
+		"Status": kb.Status{},
 	} {
 		var members, required []string
 		for f := range reflect.TypeOf(v).Fields() {
 			tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if tag == "-" {
+				continue
+			}
 			members = append(members, tag)
 			if options != "omitempty" {
 				required = append(required, tag)
@@ -433,7 +450,8 @@ func FuzzJobs(f *testing.F) {
 	media, body := form("tags=a", "@a.txt=text", "source_path=b")
 	data, _ := io.ReadAll(body)
 	f.Add(media, data)
-	f.Add("multipart/form-data; boundary=b", []byte("--b\r\nContent-Disposition: form-data; name=file; filename*=utf-8''%2e%2e%2fa\r\n\r\nx\r\n--b--"))
+	f.Add("multipart/form-data; boundary=b", []byte("--b\r\nContent-Disposition: form-data; name=file; "+
+		"filename*=utf-8''%2e%2e%2fa\r\n\r\nx\r\n--b--"))
 	h := kbserver.New(kbserver.Options{Base: accepting{}, TempDir: dir, MaxUpload: 1 << 10})
 	f.Fuzz(func(t *testing.T, media string, body []byte) {
 		r := httptest.NewRequest("POST", "/api/v1/jobs", bytes.NewReader(body))

@@ -38,7 +38,8 @@ func TestAccept(t *testing.T) {
 				if status != 200 {
 					want = ""
 				}
-				if media := h.Get("Content-Type"); got != status || !strings.HasPrefix(media, want) || !strings.Contains(answer, has) ||
+				if media := h.Get("Content-Type"); got != status || !strings.HasPrefix(media, want) ||
+					!strings.Contains(answer, has) ||
 					hasNot != "" && strings.Contains(answer, hasNot) {
 					t.Errorf("%s, Accept %q: POST %s = %d %s %s, want %d %s with %s and without %s",
 						revision, tt.accept, body, got, media, answer, status, want, has, hasNot)
@@ -55,14 +56,16 @@ func TestAccept(t *testing.T) {
 				hasNot = "notifications/progress"
 			}
 			post(call, 200, `"text":"\"done\""`, hasNot)
-			post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fail","arguments":{"name":"plain"}}}`, 200, `"error":{"code":-32603`, "secret")
+			post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fail","arguments":{"name":"plain"}}}`, 200,
+				`"error":{"code":-32603`, "secret")
 			answer := post("["+ping+","+call+"]", 200, `"done`, hasNot)
 			if tt.media == "application/json" && (answer[0] != '[' || strings.Count(answer, `"result"`) != 2) {
 				t.Errorf("%s: a batch = %s, want an array of two results", revision, answer)
 			}
 			answer = post("["+ping+`,{"a":1},`+call+"]", 200, `"code":-32600`, hasNot)
 			if n := strings.Count(answer, `"result"`); n != 2 {
-				t.Errorf("%s, Accept %q: a batch with a bad element = %s, want two results beside its error", revision, tt.accept, answer)
+				t.Errorf("%s, Accept %q: a batch with a bad element = %s, want two results beside its error",
+					revision, tt.accept, answer)
 			}
 			if answer = post("["+ping+"]", 200, `"result"`, ""); tt.media == "application/json" && answer[0] != '[' {
 				t.Errorf("%s: a batch of one = %s, want an array", revision, answer)
@@ -76,8 +79,10 @@ func TestAcceptModern(t *testing.T) {
 	site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{})
 	header := modernHeader("tools/call", "echo")
 	header["Accept"] = "application/json"
-	status, h, body := site.request(t, "POST", request(t, "tools/call", modern(map[string]any{"name": "echo", "arguments": map[string]any{"name": "x"}})), header)
-	if status != 200 || h.Get("Content-Type") != "application/json" || !strings.Contains(body, `"resultType":"complete"`) || !json.Valid([]byte(body)) {
+	status, h, body := site.request(t, "POST", request(t, "tools/call", modern(map[string]any{"name": "echo",
+		"arguments": map[string]any{"name": "x"}})), header)
+	if status != 200 || h.Get("Content-Type") != "application/json" || !strings.Contains(body,
+		`"resultType":"complete"`) || !json.Valid([]byte(body)) {
 		t.Errorf("tools/call = %d %s %s, want JSON", status, h.Get("Content-Type"), body)
 	}
 }
@@ -100,7 +105,8 @@ func TestAcceptJSONSlow(t *testing.T) {
 		held := func(id string) <-chan answer {
 			got := make(chan answer, 1)
 			go func() {
-				status, h, body := site.request(t, "POST", `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"hold","arguments":{}}}`, header)
+				status, h, body := site.request(t, "POST",
+					`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"hold","arguments":{}}}`, header)
 				got <- answer{status, h, body}
 			}()
 			<-k.started
@@ -113,7 +119,8 @@ func TestAcceptJSONSlow(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		close(k.release)
-		if a := <-second; a.status != 200 || a.header.Get("Content-Type") != "application/json" || !strings.HasPrefix(a.body, `{"jsonrpc"`) {
+		if a := <-second; a.status != 200 || a.header.Get("Content-Type") != "application/json" || !strings.HasPrefix(a.body,
+			`{"jsonrpc"`) {
 			t.Errorf("after a minute = %d %v %s, want JSON", a.status, a.header, a.body)
 		}
 	})

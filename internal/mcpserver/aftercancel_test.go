@@ -47,8 +47,9 @@ func withLater(k *kit) *ledger {
 }
 
 func later(name string, hold bool) map[string]any {
-	return map[string]any{"name": "later", "arguments": map[string]any{"name": name, "hold": hold}, "_meta": map[string]any{
-		"knowhow/requestId": 9999}} // what a client says there counts for nothing
+	return map[string]any{"name": "later", "arguments": map[string]any{"name": name, "hold": hold},
+		"_meta": map[string]any{
+			"knowhow/requestId": 9999}} // what a client says there counts for nothing
 }
 
 // over runs a test on both transports, in bubbles.

@@ -37,11 +37,13 @@ func TestHTTPBatchElements(t *testing.T) {
 		status int
 		want   []string
 	}{
-		{"invalid elements among others", []string{"5", echo, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, ping}, 200, []string{noObject, badID, echoed, pong}},
+		{"invalid elements among others", []string{"5", echo, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, ping}, 200,
+			[]string{noObject, badID, echoed, pong}},
 		{"unknown among others", []string{unknown, note, echo}, 200, []string{noMethod, echoed}},
 		{"unknown alone", []string{unknown}, 200, []string{noMethod}},
 		{"unknown and invalid", []string{"5", unknown}, 200, []string{noObject, noMethod}},
-		{"invalid alone", []string{"5", "[]", `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`}, 400, []string{noObject, noObject, badID}},
+		{"invalid alone", []string{"5", "[]", `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`}, 400,
+			[]string{noObject, noObject, badID}},
 		{"notifications", []string{known, note}, 202, nil},
 		{"unknown notification", []string{note}, 202, nil},
 		{"invalid with a notification", []string{"5", known}, 200, []string{noObject}},
@@ -50,15 +52,18 @@ func TestHTTPBatchElements(t *testing.T) {
 		{"one id twice", []string{ping, ping}, 200, []string{twice, pong}},
 		{"notification with an id", []string{withID, ping}, 200, []string{misfit, pong}},
 		{"request without an id", []string{`{"jsonrpc":"2.0","method":"tools/list"}`, ping}, 200, []string{pong}},
-		{"progress without params", []string{`{"jsonrpc":"2.0","method":"notifications/progress"}`, ping}, 200, []string{pong}},
-		{"undeclared without params", []string{`{"jsonrpc":"2.0","id":"u","method":"logging/setLevel"}`}, 200, []string{`{"jsonrpc":"2.0","id":"u","error":{"code":-32601,"message":"method not found: \"logging/setLevel\""}}`}},
+		{"progress without params", []string{`{"jsonrpc":"2.0","method":"notifications/progress"}`, ping}, 200,
+			[]string{pong}},
+		{"undeclared without params", []string{`{"jsonrpc":"2.0","id":"u","method":"logging/setLevel"}`}, 200,
+			[]string{`{"jsonrpc":"2.0","id":"u","error":{"code":-32601,"message":"method not found: \"logging/setLevel\""}}`}},
 	} {
 		for _, off := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,sse=%t", tc.name, !off), func(t *testing.T) {
 				site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{DisableSSE: off})
 				s := site.session(t)
 				s.Initialize("2025-03-26")
-				status, header, body := site.request(t, "POST", "["+strings.Join(tc.in, ",")+"]", map[string]string{"Mcp-Session-Id": s.SessionID()})
+				status, header, body := site.request(t, "POST", "["+strings.Join(tc.in, ",")+"]",
+					map[string]string{"Mcp-Session-Id": s.SessionID()})
 				if status != tc.status {
 					t.Errorf("status = %d, want %d", status, tc.status)
 				}
@@ -108,9 +113,11 @@ func TestHTTPBatchRefused(t *testing.T) {
 		{"no session", "[5," + ping + "]", nil, 400, "the Mcp-Session-Id header is required"},
 		{"unknown session", "[5," + ping + "]", map[string]string{"Mcp-Session-Id": "x"}, 404, "session not found"},
 		{"later session", "[5," + ping + "]", map[string]string{"Mcp-Session-Id": late.SessionID()}, 400, "has no batches"},
-		{"later header", "[5," + ping + "]", map[string]string{"Mcp-Session-Id": old.SessionID(), "Mcp-Protocol-Version": "2025-06-18"}, 400, "has no batches"},
+		{"later header", "[5," + ping + "]", map[string]string{"Mcp-Session-Id": old.SessionID(),
+			"Mcp-Protocol-Version": "2025-06-18"}, 400, "has no batches"},
 		{"2026-07-28", "[5," + ping + "]", map[string]string{"Mcp-Protocol-Version": "2026-07-28"}, 400, "has no batches"},
-		{"too long", "[5" + strings.Repeat(",5", 10000) + "]", map[string]string{"Mcp-Session-Id": old.SessionID()}, 400, "more than 10000 elements"},
+		{"too long", "[5" + strings.Repeat(",5", 10000) + "]", map[string]string{"Mcp-Session-Id": old.SessionID()}, 400,
+			"more than 10000 elements"},
 	} {
 		status, _, body := site.request(t, "POST", tc.body, tc.header)
 		if status != tc.status || !strings.HasPrefix(body, `{"jsonrpc":"2.0","id":`) || !strings.Contains(body, tc.want) {
@@ -130,7 +137,8 @@ func TestHTTPBatchCancelled(t *testing.T) {
 			s.Initialize("2025-03-26")
 			got := make(chan string, 1)
 			go func() {
-				_, _, body := site.request(t, "POST", "[5,"+request(t, "tools/call", hold("a"))+"]", map[string]string{"Mcp-Session-Id": s.SessionID()})
+				_, _, body := site.request(t, "POST", "[5,"+request(t, "tools/call", hold("a"))+"]",
+					map[string]string{"Mcp-Session-Id": s.SessionID()})
 				got <- body
 			}()
 			<-k.started

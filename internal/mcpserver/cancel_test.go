@@ -68,7 +68,8 @@ func TestCancelledPost(t *testing.T) {
 		}
 		got := make(chan answer)
 		go func() {
-			status, _, body := site.request(t, "POST", `{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"hold"}}`,
+			status, _, body := site.request(t, "POST",
+				`{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"hold"}}`,
 				map[string]string{"Mcp-Session-Id": s.SessionID()})
 			got <- answer{status, body}
 		}()
@@ -152,7 +153,8 @@ func TestCancelNothing(t *testing.T) {
 			t.Errorf("initialize = %s, want a result", m.Raw)
 		}
 		s.Notify("notifications/initialized", nil)
-		for _, params := range []string{`{"requestId":999}`, `{}`, `{"requestId":null}`, `{"requestId":{"a":1}}`, `{"requestId":1.5}`, `[1]`, `"x"`} {
+		for _, params := range []string{`{"requestId":999}`, `{}`, `{"requestId":null}`, `{"requestId":{"a":1}}`,
+			`{"requestId":1.5}`, `[1]`, `"x"`} {
 			s.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":` + params + `}`)
 		}
 		s.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled"}`)

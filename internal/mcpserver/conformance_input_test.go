@@ -64,7 +64,8 @@ func wants(state string, in mcp.InputRequestMap) *mcp.CallToolResult {
 // addInputTools adds the tools of the suite's input-required scenarios.
 func (s *suiteServer) addInputTools() {
 	add := func(name string, h func(p *mcp.CallToolParamsRaw) *mcp.CallToolResult) {
-		s.add("test_input_required_result_"+name, plain, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.add("test_input_required_result_"+name, plain, func(_ context.Context,
+			r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return h(r.Params), nil
 		})
 	}
@@ -93,7 +94,8 @@ func (s *suiteServer) addInputTools() {
 		if who := accepted(p.InputResponses, "user_name"); who != nil && greeted && listed {
 			return suiteSays("%s %v, %d roots", text, who["name"], n)
 		}
-		return wants("multiple_inputs", mcp.InputRequestMap{"user_name": name, "greeting": ask("Write a greeting"), "client_roots": &mcp.ListRootsParams{}})
+		return wants("multiple_inputs", mcp.InputRequestMap{"user_name": name, "greeting": ask("Write a greeting"),
+			"client_roots": &mcp.ListRootsParams{}})
 	})
 	add("multi_round", func(p *mcp.CallToolParamsRaw) *mcp.CallToolResult {
 		switch who, second := strings.CutPrefix(p.RequestState, "round=2;name="); {
@@ -111,7 +113,8 @@ func (s *suiteServer) addInputTools() {
 // addStateTools adds those that check what comes back.
 func (s *suiteServer) addStateTools() {
 	for _, name := range []string{"request_state", "tampered_state"} {
-		s.add("test_input_required_result_"+name, plain, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.add("test_input_required_result_"+name, plain, func(_ context.Context,
+			r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			p := r.Params
 			switch {
 			case strings.HasSuffix(p.RequestState, tampered):
@@ -122,20 +125,21 @@ func (s *suiteServer) addStateTools() {
 			return wants(name, mcp.InputRequestMap{"confirm": elicit("Please confirm", "ok", "boolean")}), nil
 		})
 	}
-	s.add("test_input_required_result_capabilities", plain, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		want, c := mcp.InputRequestMap{}, r.ClientCapabilities()
-		if c != nil && c.Elicitation != nil {
-			want["user_name"] = elicit("What is your name?", "name", "string")
-		}
-		if c != nil && c.Sampling != nil {
-			want["greeting"] = ask("Write a greeting")
-		}
-		if c != nil && (c.RootsV2 != nil || c.Roots.ListChanged) {
-			want["client_roots"] = &mcp.ListRootsParams{}
-		}
-		if len(r.Params.InputResponses) > 0 || len(want) == 0 {
-			return suiteSays("nothing to ask"), nil
-		}
-		return wants("", want), nil
-	})
+	s.add("test_input_required_result_capabilities",
+		plain, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			want, c := mcp.InputRequestMap{}, r.ClientCapabilities()
+			if c != nil && c.Elicitation != nil {
+				want["user_name"] = elicit("What is your name?", "name", "string")
+			}
+			if c != nil && c.Sampling != nil {
+				want["greeting"] = ask("Write a greeting")
+			}
+			if c != nil && (c.RootsV2 != nil || c.Roots.ListChanged) {
+				want["client_roots"] = &mcp.ListRootsParams{}
+			}
+			if len(r.Params.InputResponses) > 0 || len(want) == 0 {
+				return suiteSays("nothing to ask"), nil
+			}
+			return wants("", want), nil
+		})
 }

@@ -44,14 +44,17 @@ func newSuiteServer() *suiteServer {
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 	})
-	s.sdk.AddReceivingMiddleware(s.guard, s.declare, s.identify, s.route, s.dispatch, func(next mcp.MethodHandler) mcp.MethodHandler {
-		s.rest = next
-		return next
-	})
-	s.SetResources(suiteResources{}, Template{URITemplate: "test://template/{id}/data", Name: "template", MIMEType: "application/json"})
+	s.sdk.AddReceivingMiddleware(s.guard, s.declare, s.identify, s.route, s.dispatch,
+		func(next mcp.MethodHandler) mcp.MethodHandler {
+			s.rest = next
+			return next
+		})
+	s.SetResources(suiteResources{}, Template{URITemplate: "test://template/{id}/data", Name: "template",
+		MIMEType: "application/json"})
 	s.sdk.AddResource(&mcp.Resource{URI: suiteBinary, Name: "static-binary", MIMEType: "image/png"},
 		func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: "image/png", Blob: suiteImage()}}}, nil
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: "image/png",
+				Blob: suiteImage()}}}, nil
 		})
 	s.sdk.AddResource(&mcp.Resource{URI: suiteWatched, Name: "watched-resource"}, nil) // read through ours
 	s.addOwnTools()
@@ -234,10 +237,12 @@ func (s *suiteServer) addPrompts() {
 		return []*mcp.PromptMessage{text("This is a simple prompt for testing.")}
 	})
 	add("test_prompt_with_arguments", []string{"arg1", "arg2"}, func(p *mcp.GetPromptParams) []*mcp.PromptMessage {
-		return []*mcp.PromptMessage{text(fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", p.Arguments["arg1"], p.Arguments["arg2"]))}
+		return []*mcp.PromptMessage{text(fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", p.Arguments["arg1"],
+			p.Arguments["arg2"]))}
 	})
 	add("test_prompt_with_embedded_resource", []string{"resourceUri"}, func(p *mcp.GetPromptParams) []*mcp.PromptMessage {
-		return []*mcp.PromptMessage{{Role: "user", Content: suiteEmbedded(p.Arguments["resourceUri"])}, text("Please process the resource above.")}
+		return []*mcp.PromptMessage{{Role: "user", Content: suiteEmbedded(p.Arguments["resourceUri"])},
+			text("Please process the resource above.")}
 	})
 	add("test_prompt_with_image", nil, func(*mcp.GetPromptParams) []*mcp.PromptMessage {
 		return []*mcp.PromptMessage{{Role: "user", Content: suitePicture()}, text("Please analyze the image above.")}
@@ -247,6 +252,7 @@ func (s *suiteServer) addPrompts() {
 			if c := accepted(r.Params.InputResponses, "user_context"); c != nil {
 				return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{text(fmt.Sprintf("Context: %v", c["context"]))}}, nil
 			}
-			return &mcp.GetPromptResult{InputRequests: mcp.InputRequestMap{"user_context": elicit("What is the context?", "context", "string")}}, nil
+			return &mcp.GetPromptResult{InputRequests: mcp.InputRequestMap{"user_context": elicit("What is the context?",
+				"context", "string")}}, nil
 		})
 }

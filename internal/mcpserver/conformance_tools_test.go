@@ -31,7 +31,8 @@ func suitePicture() *mcp.ImageContent {
 }
 
 func suiteEmbedded(uri string) *mcp.EmbeddedResource {
-	return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: uri, MIMEType: "text/plain", Text: "This is an embedded resource."}}
+	return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: uri, MIMEType: "text/plain",
+		Text: "This is an embedded resource."}}
 }
 
 // suitePause lets the client see what was sent before the next.
@@ -69,10 +70,13 @@ func (s *suiteServer) addTools() {
 	s.says("test_image_content", plain, suiteResult(suitePicture()))
 	s.says("test_audio_content", plain, suiteResult(&mcp.AudioContent{Data: suiteBytes(suiteWAV), MIMEType: "audio/wav"}))
 	s.says("test_embedded_resource", plain, suiteResult(suiteEmbedded("test://embedded-resource")))
-	s.says("test_multiple_content_types", plain, suiteResult(&mcp.TextContent{Text: "text"}, suitePicture(), suiteEmbedded("test://mixed")))
-	s.says("test_error_handling", plain, &mcp.CallToolResult{IsError: true, Content: suiteSays("this tool always fails").Content})
+	s.says("test_multiple_content_types", plain, suiteResult(&mcp.TextContent{Text: "text"}, suitePicture(),
+		suiteEmbedded("test://mixed")))
+	s.says("test_error_handling", plain, &mcp.CallToolResult{IsError: true,
+		Content: suiteSays("this tool always fails").Content})
 	s.says("json_schema_2020_12_tool", suiteSchema, suiteSays("called"))
-	s.says("test_x_mcp_header", `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"level":{"type":"integer"}}}`,
+	s.says("test_x_mcp_header",
+		`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"level":{"type":"integer"}}}`,
 		suiteSays("called"))
 	s.says("test_streaming_elicitation", plain, suiteSays("no requests on this stream"))
 	s.add("test_tool_with_logging", plain, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -85,7 +89,8 @@ func (s *suiteServer) addTools() {
 		return suiteSays("done"), nil
 	})
 	s.add("test_logging_tool", plain, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return suiteSays("done"), r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: "said to those who asked"})
+		return suiteSays("done"), r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info",
+			Data: "said to those who asked"})
 	})
 	s.add("test_reconnection", plain, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		s.breakOff(r)
@@ -97,8 +102,9 @@ func (s *suiteServer) addTools() {
 		if c := r.ClientCapabilities(); c != nil && c.Sampling != nil {
 			return suiteSays("the client can sample"), nil
 		}
-		return nil, &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "this tool needs a client that can sample",
-			Data: json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`)}
+		return nil, &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities,
+			Message: "this tool needs a client that can sample",
+			Data:    json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`)}
 	})
 	s.add("test_trigger_tool_change", plain, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		s.sdk.AddTool(&mcp.Tool{Name: "transient", Description: "Comes and goes.", InputSchema: json.RawMessage(plain)}, nil)

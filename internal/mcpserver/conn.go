@@ -25,8 +25,8 @@ const closeTime = 100 * time.Millisecond
 // A conn is one connection to a client: a pair of pipes, the HTTP requests of a
 // session, the stream of the older transport, or one request of 2026-07-28.
 // Incoming messages are passed to take and deliver; outgoing messages are
-// passed to a sink. A plain call of a tool is answered by this package. All
-// other requests pass through the SDK, for which a conn is an [mcp.Connection].
+// passed to a sink. All requests pass through the SDK, for which a conn is an
+// [mcp.Connection].
 type conn struct {
 	server *Server
 	id     string        // Mcp-Session-Id; "" if there are no sessions
@@ -212,10 +212,6 @@ func (c *conn) deliver(ctx context.Context, g *group) {
 				c.cancel(id)
 			}
 		default:
-			if p := c.plain(r, i.call); p != nil {
-				go c.run(ctx, i.call, p)
-				continue
-			}
 			adapt(r, c.server.opts.Revision.pinned())
 			r.Extra = i.call.extra()
 			c.pass(ctx, r)
@@ -231,37 +227,6 @@ func (c *conn) pass(ctx context.Context, m jsonrpc.Message) {
 	select {
 	case c.incoming <- m:
 	case <-c.closed:
-	}
-}
-
-// plain returns the params of a call that this package answers itself, or nil
-// for any other message.
-//
-// The SDK reads the params of a call three times, with 32 KiB of buffer each,
-// and writes a result twice. For tools/call, which is nearly all that clients
-// request, that is most of the cost.
-func (c *conn) plain(r *jsonrpc.Request, k *call) *mcp.CallToolParamsRaw {
-	if k == nil {
-		return nil
-	}
-	p := plainCall(r, c.server.opts.Revision.pinned())
-	if p == nil || c.server.byName[p.Name] == nil || p.Meta[mcp.MetaKeyProtocolVersion] == nil && !c.isReady() {
-		return nil
-	}
-	return p
-}
-
-// run answers a plain call.
-func (c *conn) run(ctx context.Context, k *call, p *mcp.CallToolParamsRaw) {
-	res, err := c.server.handle(ctx, methodCallTool, &mcp.CallToolRequest{Params: p, Extra: k.extra()})
-	data, ok := frame(k.id, res)
-	switch {
-	case err == nil && ok:
-		c.answer(k, data, 0)
-	case err == nil: // a tool's result that is not JSON
-		c.fail(k, describe(errors.New("no result")).wire())
-	default:
-		c.fail(k, sdkError(err))
 	}
 }
 

@@ -23,7 +23,8 @@ func TestCORS(t *testing.T) {
 		c.Methods, c.Headers, c.MaxAge = methods, asked, "7200"
 		return c
 	}
-	const all, app, local, evil, wanted = "GET, POST, DELETE", "https://app.example", "http://127.0.0.1:7411", "https://evil.example", "authorization,mcp-protocol-version"
+	const all, app, local, evil, wanted = "GET, POST, DELETE", "https://app.example", "http://127.0.0.1:7411",
+		"https://evil.example", "authorization,mcp-protocol-version"
 	for _, tc := range []struct {
 		name, method string
 		header       map[string]string
@@ -31,20 +32,28 @@ func TestCORS(t *testing.T) {
 		status       int
 		want         cors
 	}{
-		{"preflight", "OPTIONS", map[string]string{"Origin": app, ask: "POST", headers: wanted}, false, 204, preflight(app, all, wanted)},
-		{"preflight of this machine", "OPTIONS", map[string]string{"Origin": local, ask: "DELETE"}, false, 204, preflight(local, all, "")},
-		{"preflight without streams", "OPTIONS", map[string]string{"Origin": app, ask: "POST"}, true, 204, preflight(app, "POST, DELETE", "")},
-		{"preflight with a token", "OPTIONS", map[string]string{"Origin": app, ask: "POST", "Authorization": "Bearer " + frontToken}, false, 204, preflight(app, all, "")},
+		{"preflight", "OPTIONS", map[string]string{"Origin": app, ask: "POST", headers: wanted}, false, 204, preflight(app,
+			all, wanted)},
+		{"preflight of this machine", "OPTIONS", map[string]string{"Origin": local, ask: "DELETE"}, false, 204,
+			preflight(local, all, "")},
+		{"preflight without streams", "OPTIONS", map[string]string{"Origin": app, ask: "POST"}, true, 204, preflight(app,
+			"POST, DELETE", "")},
+		{"preflight with a token", "OPTIONS", map[string]string{"Origin": app, ask: "POST", "Authorization": "Bearer " +
+			frontToken}, false, 204, preflight(app, all, "")},
 		{"preflight of another", "OPTIONS", map[string]string{"Origin": evil, ask: "POST"}, false, 401, cors{}},
 		{"preflight of null", "OPTIONS", map[string]string{"Origin": "null", ask: "POST"}, false, 401, cors{}},
-		{"preflight of another port", "OPTIONS", map[string]string{"Origin": "http://localhost:6274", ask: "POST"}, false, 401, cors{}},
-		{"preflight to a rebound name", "OPTIONS", map[string]string{"Origin": app, "Host": "evil.example", ask: "POST"}, false, 401, cors{}},
-		{"preflight elsewhere", "OPTIONS", map[string]string{"Origin": app, "Path": "/other", ask: "POST"}, false, 404, cors{}},
+		{"preflight of another port", "OPTIONS", map[string]string{"Origin": "http://localhost:6274", ask: "POST"}, false,
+			401, cors{}},
+		{"preflight to a rebound name", "OPTIONS", map[string]string{"Origin": app, "Host": "evil.example", ask: "POST"},
+			false, 401, cors{}},
+		{"preflight elsewhere", "OPTIONS", map[string]string{"Origin": app, "Path": "/other", ask: "POST"}, false,
+			404, cors{}},
 		{"OPTIONS that asks nothing", "OPTIONS", map[string]string{"Origin": app}, false, 401, may(app)},
 		{"request", "POST", map[string]string{"Origin": app, "Authorization": "Bearer " + frontToken}, false, 200, may(app)},
 		{"request that asks like a preflight", "POST", map[string]string{"Origin": app, ask: "POST"}, false, 401, may(app)},
 		{"request without a token", "POST", map[string]string{"Origin": local}, false, 401, may(local)},
-		{"request of another", "POST", map[string]string{"Origin": evil, "Authorization": "Bearer " + frontToken}, false, 403, cors{}},
+		{"request of another", "POST", map[string]string{"Origin": evil, "Authorization": "Bearer " + frontToken}, false,
+			403, cors{}},
 		{"request of no page", "POST", map[string]string{"Authorization": "Bearer " + frontToken}, false, 200, cors{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -54,7 +63,8 @@ func TestCORS(t *testing.T) {
 			if status != tc.status {
 				t.Errorf("status = %d %s, want %d", status, body, tc.status)
 			}
-			got := cors{h.Get("Access-Control-Allow-Origin"), h.Get("Access-Control-Expose-Headers"), h.Get("Access-Control-Allow-Methods"),
+			got := cors{h.Get("Access-Control-Allow-Origin"), h.Get("Access-Control-Expose-Headers"),
+				h.Get("Access-Control-Allow-Methods"),
 				h.Get("Access-Control-Allow-Headers"), h.Get("Access-Control-Max-Age"), h.Get("Vary")}
 			if d := cmp.Diff(tc.want, got); d != "" {
 				t.Errorf("headers (-want +got):\n%s", d)

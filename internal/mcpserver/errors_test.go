@@ -70,7 +70,8 @@ func TestInternalErrorsGoToTheLog(t *testing.T) {
 		s.Initialize("2025-03-26")
 		for _, tool := range []string{"fail", "panic"} {
 			_, err := s.Tool(tool, map[string]any{"name": "plain"})
-			if err == nil || err.Code != -32603 || err.Message != "internal error" || err.Field("code") != "INTERNAL" || err.Field("retryable") != "false" {
+			if err == nil || err.Code != -32603 || err.Message != "internal error" || err.Field("code") != "INTERNAL" ||
+				err.Field("retryable") != "false" {
 				t.Errorf("%s = %v, want -32603 internal error", tool, err)
 			}
 		}
@@ -87,7 +88,8 @@ func TestInternalErrorsGoToTheLog(t *testing.T) {
 
 func TestDescribeError(t *testing.T) {
 	err := fmt.Errorf("no job %q: %w", "j", errkind.NotFound)
-	want := &mcpserver.ErrorObject{Code: -32002, Message: `no job "j"`, Data: map[string]any{"code": "NOT_FOUND", "retryable": false}}
+	want := &mcpserver.ErrorObject{Code: -32002, Message: `no job "j"`, Data: map[string]any{"code": "NOT_FOUND",
+		"retryable": false}}
 	if d := cmp.Diff(want, mcpserver.DescribeError(context.Background(), err)); d != "" {
 		t.Errorf("DescribeError(%v) (-want +got):\n%s", err, d)
 	}

@@ -52,8 +52,10 @@ func TestEvents(t *testing.T) {
 		index           int
 		want            string
 	}{
-		{"a", "x", 0, "x1 x2 x3"}, {"a", "x", 2, "x3"}, {"a", "x", 3, ""}, {"a", "x", 4, "not kept"}, {"a", "x", int(^uint(0) >> 1), "not kept"},
-		{"b", "x", 0, ""}, {"a", "y", 0, "not kept"}, {"a", "z", 0, "not kept"}, {"c", "x", 0, "not kept"}, {"a", "", 0, "g1"},
+		{"a", "x", 0, "x1 x2 x3"}, {"a", "x", 2, "x3"}, {"a", "x", 3, ""}, {"a", "x", 4, "not kept"}, {"a", "x",
+			int(^uint(0) >> 1), "not kept"},
+		{"b", "x", 0, ""}, {"a", "y", 0, "not kept"}, {"a", "z", 0, "not kept"}, {"c", "x", 0, "not kept"}, {"a",
+			"", 0, "g1"},
 	} {
 		if got := missed(e, tc.session, tc.stream, tc.index); got != tc.want {
 			t.Errorf("after(%s, %s, %d) = %s, want %s", tc.session, tc.stream, tc.index, got, tc.want)

@@ -86,7 +86,8 @@ func TestGateHTTP(t *testing.T) {
 func TestGateHTTPWithoutSession(t *testing.T) {
 	site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{})
 	for _, method := range []string{"tools/list", "ping", "server/discover"} {
-		status, _, body := site.request(t, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":%q}`, method), nil)
+		status, _, body := site.request(t, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":%q}`,
+			method), nil)
 		want := `{"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"the Mcp-Session-Id header is required, initialize gives one","data":{"code":"NOT_INITIALIZED","reason":"noSession","retryable":true}}}`
 		if status != 400 || body != want {
 			t.Errorf("%s without a session = %d %s, want 400 %s", method, status, body, want)

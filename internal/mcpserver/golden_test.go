@@ -58,20 +58,23 @@ func transcript(t *testing.T, o mcpserver.Options, say func(s *mcptest.Session) 
 }
 
 func TestGoldenInitialize(t *testing.T) {
-	ar := &txtar.Archive{Comment: []byte("What initialize answers, by the server's revision and the one that is asked for.\n")}
+	ar := &txtar.Archive{Comment: []byte(
+		"What initialize answers, by the server's revision and the one that is asked for.\n")}
 	for _, revision := range []mcpserver.Revision{mcpserver.Cody, mcpserver.Pinned, mcpserver.Latest} {
 		for _, asked := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 			if revision != mcpserver.Latest && asked != "2025-11-25" {
 				continue
 			}
-			data := transcript(t, mcpserver.Options{Revision: revision, Instructions: "Search first."}, func(s *mcptest.Session) []string {
-				return []string{s.Initialize(asked).Raw}
-			})
+			data := transcript(t, mcpserver.Options{Revision: revision, Instructions: "Search first."},
+				func(s *mcptest.Session) []string {
+					return []string{s.Initialize(asked).Raw}
+				})
 			ar.Files = append(ar.Files, txtar.File{Name: fmt.Sprintf("%s asked for %s", revision, asked), Data: data})
 		}
 	}
 	s := newKit(mcpserver.Options{Instructions: "Search first."}).stdio(t)
-	ar.Files = append(ar.Files, txtar.File{Name: "latest, server/discover", Data: []byte(s.Call("server/discover", modern(map[string]any{})).Raw + "\n")})
+	ar.Files = append(ar.Files, txtar.File{Name: "latest, server/discover", Data: []byte(s.Call("server/discover",
+		modern(map[string]any{})).Raw + "\n")})
 	golden(t, "initialize", ar)
 }
 
@@ -85,7 +88,8 @@ func TestGoldenTools(t *testing.T) {
 				lines = append(lines, s.Call("tools/call", map[string]any{"name": name}).Raw)
 			}
 			for _, name := range []string{"conflict", "remote", "plain"} {
-				lines = append(lines, s.Call("tools/call", map[string]any{"name": "fail", "arguments": map[string]any{"name": name}}).Raw)
+				lines = append(lines, s.Call("tools/call", map[string]any{"name": "fail",
+					"arguments": map[string]any{"name": name}}).Raw)
 			}
 			for _, name := range []string{"search", "nosuch"} {
 				lines = append(lines, s.Call("tools/call", map[string]any{"name": name}).Raw)

@@ -98,7 +98,8 @@ func TestHeaderOnOldSSE(t *testing.T) {
 	}
 	endpoint := strings.TrimPrefix(next(), "/mcp")
 	got := ""
-	for _, body := range []string{initializeBody, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, request(t, "tools/call", map[string]any{"name": "whoami"})} {
+	for _, body := range []string{initializeBody, `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		request(t, "tools/call", map[string]any{"name": "whoami"})} {
 		res, err := site.client.Post(site.url+endpoint, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)

@@ -22,9 +22,11 @@ import (
 // HTTPOptions configure an HTTPHandler. The zero value of a limit is its
 // default.
 type HTTPOptions struct {
-	DisableSSE  bool          // responses are plain JSON, and there are no server-to-client streams
-	MaxBody     int64         // maximum size of a request's body in bytes; 0 is 4 MiB
-	MaxSessions int           // maximum number of sessions; if it is reached, unused and idle sessions are ended for new ones; 0 is 1000
+	DisableSSE bool  // responses are plain JSON, and there are no server-to-client streams
+	MaxBody    int64 // maximum size of a request's body in bytes; 0 is 4 MiB
+	// maximum number of sessions; if it is reached, unused and idle sessions are
+	// ended for new ones; 0 is 1000
+	MaxSessions int
 	SessionIdle time.Duration // how long a session lives without a request; 0 is 30 minutes
 }
 
@@ -208,7 +210,8 @@ func revisionKnown(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) bool {
 	if revision == "" || slices.Contains(known, revision) {
 		return true
 	}
-	refuse(w, http.StatusBadRequest, id, "Bad Request: Unsupported protocol version (supported versions: "+strings.Join(known, ",")+")")
+	refuse(w, http.StatusBadRequest, id, "Bad Request: Unsupported protocol version (supported versions: "+strings.Join(
+		known, ",")+")")
 	return false
 }
 

@@ -58,7 +58,8 @@ func refusalCases() []refusalCase {
 		{"Origin evil", "POST", initializeBody, auth("Origin", "http://evil.example"), 403, -32600},
 		{"Origin null", "POST", initializeBody, auth("Origin", "null"), 403, -32600},
 		{"Origin like localhost", "POST", initializeBody, auth("Origin", "http://localhost.evil.example"), 403, -32600},
-		{"Origin of the rebound Host", "POST", initializeBody, auth("Origin", "http://evil.example", "Host", "evil.example"), 403, -32600},
+		{"Origin of the rebound Host", "POST", initializeBody, auth("Origin", "http://evil.example", "Host", "evil.example"),
+			403, -32600},
 		{"Origin of another port", "POST", initializeBody, auth("Origin", "http://localhost:6274"), 403, -32600},
 		{"own Origin", "POST", initializeBody, auth("Origin", "http://localhost:6274", "Host", "127.0.0.1:6274"), 200, 0},
 		{"Origin allowed", "POST", initializeBody, auth("Origin", "https://app.example"), 200, 0},
@@ -94,7 +95,8 @@ func refusalCases() []refusalCase {
 func TestHTTPRefusals(t *testing.T) {
 	k := newKit(mcpserver.Options{Revision: mcpserver.Pinned})
 	site := k.guarded(t, mcpserver.HTTPOptions{MaxBody: 1000},
-		httpguard.Options{Token: frontToken, AllowedOrigins: []string{"https://app.example"}, AllowedHosts: []string{"knowhow.local"}})
+		httpguard.Options{Token: frontToken, AllowedOrigins: []string{"https://app.example"},
+			AllowedHosts: []string{"knowhow.local"}})
 	for _, tc := range refusalCases() {
 		t.Run(tc.name, func(t *testing.T) {
 			status, header, body := site.request(t, tc.method, tc.body, tc.header)
@@ -141,7 +143,8 @@ func TestHTTPBatches(t *testing.T) {
 		header := map[string]string{"Mcp-Session-Id": s.SessionID()}
 		status, _, body := site.request(t, "POST", "["+echo+","+ping+"]", header)
 		var answers []mcptest.Message
-		if err := json.Unmarshal([]byte(body), &answers); err != nil || status != 200 || len(answers) != 2 || answers[0].Error != nil || answers[1].Error != nil {
+		if err := json.Unmarshal([]byte(body), &answers); err != nil || status != 200 || len(answers) != 2 ||
+			answers[0].Error != nil || answers[1].Error != nil {
 			t.Errorf("%s: batch = %d %s, want two results", revision, status, body)
 		}
 		status, _, body = site.request(t, "POST", `[{"jsonrpc":"2.0","method":"notifications/cancelled"}]`, header)
@@ -171,7 +174,8 @@ func TestHTTPDuplicateID(t *testing.T) {
 	s.Initialize("2025-03-26")
 	id := s.Start("tools/call", hold("a"))
 	<-k.started
-	status, _, body := site.request(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id), map[string]string{"Mcp-Session-Id": s.SessionID()})
+	status, _, body := site.request(t, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id),
+		map[string]string{"Mcp-Session-Id": s.SessionID()})
 	if status != 400 || field(t, json.RawMessage(body), "error", "code") != "-32600" {
 		t.Errorf("a second request with the id = %d %s, want 400 with -32600", status, body)
 	}
@@ -306,7 +310,8 @@ func TestKeepAlive(t *testing.T) {
 		s := site.session(t)
 		s.Initialize("2025-03-26")
 		for _, method := range []string{http.MethodPost, http.MethodGet} {
-			req, err := http.NewRequestWithContext(t.Context(), method, site.url, strings.NewReader(request(t, "tools/call", hold("a"))))
+			req, err := http.NewRequestWithContext(t.Context(), method, site.url, strings.NewReader(request(t, "tools/call",
+				hold("a"))))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -366,7 +371,8 @@ func TestShutdown(t *testing.T) {
 				if tc.tool != "" {
 					got = make(chan string, 1)
 					go func() {
-						_, _, body := site.request(t, "POST", request(t, "tools/call", map[string]any{"name": tc.tool}), map[string]string{"Mcp-Session-Id": s.SessionID()})
+						_, _, body := site.request(t, "POST", request(t, "tools/call", map[string]any{"name": tc.tool}),
+							map[string]string{"Mcp-Session-Id": s.SessionID()})
 						got <- body
 					}()
 					<-k.started
@@ -386,7 +392,8 @@ func TestShutdown(t *testing.T) {
 						t.Errorf("the running request got %q, want %q in it", body, tc.want)
 					}
 				}
-				if status, _, _ := site.request(t, "POST", ping, map[string]string{"Mcp-Session-Id": s.SessionID()}); status != 503 {
+				if status, _, _ := site.request(t, "POST",
+					ping, map[string]string{"Mcp-Session-Id": s.SessionID()}); status != 503 {
 					t.Errorf("a request after Shutdown = %d, want 503", status)
 				}
 				time.Sleep(10 * time.Second) // virtual: the stuck handler returns
@@ -397,7 +404,8 @@ func TestShutdown(t *testing.T) {
 
 func TestRefuse(t *testing.T) {
 	w := httptest.NewRecorder()
-	mcpserver.Refuse(w, httptest.NewRequest("GET", "/", nil), httpguard.Refusal{Status: http.StatusForbidden, Message: `not "here" <b>`})
+	mcpserver.Refuse(w, httptest.NewRequest("GET", "/", nil), httpguard.Refusal{Status: http.StatusForbidden,
+		Message: `not "here" <b>`})
 	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not \"here\" <b>"}}`
 	if got := w.Body.String(); w.Code != 403 || got != want || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("Refuse() wrote %d %s, want 403 %s", w.Code, got, want)

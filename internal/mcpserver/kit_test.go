@@ -19,7 +19,8 @@ import (
 	"knowhow/internal/mcpserver/mcptest"
 )
 
-var testDomain = &mcpserver.Domain{ID: "finance", Name: "Finance", Description: "Reports & <figures>", LabelFilter: "fin"}
+var testDomain = &mcpserver.Domain{ID: "finance", Name: "Finance", Description: "Reports & <figures>",
+	LabelFilter: "fin"}
 
 // kit is a server with tools that do what a test tells them to.
 type kit struct {
@@ -58,13 +59,15 @@ type searchOut struct {
 
 func newKit(o mcpserver.Options) *kit {
 	o.Name, o.Title, o.Version, o.Domain = "knowhow", "Knowhow", "1.2.3", testDomain
-	k := &kit{server: mcpserver.New(o), started: make(chan string, 100), release: make(chan struct{}), causes: make(chan error, 100)}
+	k := &kit{server: mcpserver.New(o), started: make(chan string, 100), release: make(chan struct{}),
+		causes: make(chan error, 100)}
 	mcpserver.AddTool(k.server, mcpserver.Tool{
 		Name: "search", Title: "Search", Description: "Searches <everything> & more.", ReadOnly: true, Idempotent: true,
 		Meta: map[string]any{"kind": "sample"},
 	}, func(_ context.Context, in searchIn) (any, error) { return searchOut(in), nil })
 	k.addBehaviours()
-	k.server.SetResources(documents{}, mcpserver.Template{URITemplate: "fess://finance/doc/{docId}", Name: "document", MIMEType: "application/json"})
+	k.server.SetResources(documents{}, mcpserver.Template{URITemplate: "fess://finance/doc/{docId}", Name: "document",
+		MIMEType: "application/json"})
 	return k
 }
 
@@ -131,16 +134,24 @@ var failures = map[string]error{
 	"timeout":     fmt.Errorf("the index did not answer: %w", errkind.Timeout),
 	"corrupt":     fmt.Errorf("the index is damaged: %w", errkind.Corrupt),
 	"deadline":    fmt.Errorf("searching 10.0.0.1: %w", context.DeadlineExceeded),
-	"own":         &mcpserver.Error{Err: fmt.Errorf("no dataset x: %w", errkind.NotFound), Code: "DATASET_NOT_FOUND", Data: map[string]any{"dataset": "x"}},
-	"remote":      &errkind.Remote{Endpoint: "/api/v1/documents", Status: 500, Kind: errkind.Unsupported, Code: "E42", Message: "Fess failed, see its log"},
-	"unreachable": fmt.Errorf("searching: %w", &errkind.Remote{Endpoint: "/json", Status: 502, Message: "Fess was not reached, check fessBaseUrl"}),
-	"slow":        &errkind.Remote{Endpoint: "/json", Status: 504, Kind: errkind.Timeout, Message: "Fess did not answer in time"},
-	"throttled":   &errkind.Remote{Endpoint: "/json", Status: 429, Kind: errkind.Busy, Message: "Fess is busy", Retry: 3 * time.Second},
-	"rejected":    fmt.Errorf("searching: %w", &errkind.Remote{Endpoint: "/json", Status: 400, Kind: errkind.Invalid, Message: "Fess does not understand the query"}),
-	"clash":       &errkind.Remote{Endpoint: "/doc", Status: 409, Kind: errkind.Conflict, Message: "the note was changed"},
-	"oversize":    &errkind.Remote{Endpoint: "/doc", Status: 413, Kind: errkind.TooLarge, Message: "the document is too large"},
-	"gone":        &errkind.Remote{Endpoint: "/doc", Status: 404, Kind: errkind.NotFound, Message: "there is no such document"},
-	"two lines":   fmt.Errorf("one\n two\x00\xff: %w", errkind.Conflict),
+	"own": &mcpserver.Error{Err: fmt.Errorf("no dataset x: %w", errkind.NotFound), Code: "DATASET_NOT_FOUND",
+		Data: map[string]any{"dataset": "x"}},
+	"remote": &errkind.Remote{Endpoint: "/api/v1/documents", Status: 500, Kind: errkind.Unsupported, Code: "E42",
+		Message: "Fess failed, see its log"},
+	"unreachable": fmt.Errorf("searching: %w", &errkind.Remote{Endpoint: "/json",
+		Status: 502, Message: "Fess was not reached, check fessBaseUrl"}),
+	"slow": &errkind.Remote{Endpoint: "/json", Status: 504, Kind: errkind.Timeout,
+		Message: "Fess did not answer in time"},
+	"throttled": &errkind.Remote{Endpoint: "/json", Status: 429, Kind: errkind.Busy, Message: "Fess is busy",
+		Retry: 3 * time.Second},
+	"rejected": fmt.Errorf("searching: %w", &errkind.Remote{Endpoint: "/json", Status: 400, Kind: errkind.Invalid,
+		Message: "Fess does not understand the query"}),
+	"clash": &errkind.Remote{Endpoint: "/doc", Status: 409, Kind: errkind.Conflict, Message: "the note was changed"},
+	"oversize": &errkind.Remote{Endpoint: "/doc", Status: 413, Kind: errkind.TooLarge,
+		Message: "the document is too large"},
+	"gone": &errkind.Remote{Endpoint: "/doc", Status: 404, Kind: errkind.NotFound,
+		Message: "there is no such document"},
+	"two lines": fmt.Errorf("one\n two\x00\xff: %w", errkind.Conflict),
 }
 
 // documents is 250 resources and the three parts of each.
@@ -153,7 +164,8 @@ func (documents) ListResources(_ context.Context, cursor string) (*mcpserver.Res
 	}
 	l := &mcpserver.ResourceList{}
 	for i := start; i < min(start+100, 250); i++ {
-		l.Resources = append(l.Resources, mcpserver.Resource{URI: fmt.Sprintf("fess://finance/doc/d%d", i), Name: fmt.Sprintf("d%d", i),
+		l.Resources = append(l.Resources, mcpserver.Resource{URI: fmt.Sprintf("fess://finance/doc/d%d",
+			i), Name: fmt.Sprintf("d%d", i),
 			MIMEType: "application/json", Meta: map[string]any{"doc_id": i}})
 	}
 	if start+100 < 250 {
@@ -177,7 +189,8 @@ func (documents) ReadResource(_ context.Context, uri, cursor string) (*mcpserver
 	if err != nil || n > 2 {
 		return nil, &errkind.Argument{Name: "cursor", Value: cursor, Want: "a nextCursor"}
 	}
-	c := &mcpserver.Contents{MIMEType: "text/plain", Text: parts[n], Meta: map[string]any{"hash": "sha256:00"}, ResultMeta: map[string]any{"took": 1}, IsLast: n == 2}
+	c := &mcpserver.Contents{MIMEType: "text/plain", Text: parts[n], Meta: map[string]any{"hash": "sha256:00"},
+		ResultMeta: map[string]any{"took": 1}, IsLast: n == 2}
 	if n < 2 {
 		c.NextCursor = strconv.Itoa(n + 1)
 	}

@@ -3,11 +3,12 @@ package mcpserver
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"knowhow/internal/errkind"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Limits on memory: the maximum number of queued requests, which may have large
@@ -21,18 +22,34 @@ const (
 // in a queue for a limited time, so that clients that send requests at the same
 // time are all served.
 type limiter struct {
-	inFlight, queued, idling int // bounds
-	maxWait                  time.Duration
-
-	mu      sync.Mutex // guards what follows
-	running int        // slots in use; handlers that have finished waiting may exceed the limit briefly
-	idle    int        // handlers in wait
-	queue   []chan struct{}
+	inFlight int
+	maxWait  time.Duration
+	slots    *semaphore.Weighted
+	queued   bounded // requests that wait for a slot
+	idle     bounded // handlers in Wait
 }
 
 func newLimiter(inFlight int, maxWait time.Duration) *limiter {
-	return &limiter{inFlight: inFlight, queued: maxQueued, idling: maxIdle, maxWait: maxWait}
+	return &limiter{inFlight: inFlight, maxWait: maxWait, slots: semaphore.NewWeighted(int64(inFlight)),
+		queued: bounded{most: maxQueued}, idle: bounded{most: maxIdle}}
 }
+
+// A bounded is a number that does not exceed a bound.
+type bounded struct {
+	most int64
+	n    atomic.Int64
+}
+
+// enter adds one, or returns false.
+func (b *bounded) enter() bool {
+	if b.n.Add(1) <= b.most {
+		return true
+	}
+	b.leave()
+	return false
+}
+
+func (b *bounded) leave() { b.n.Add(-1) }
 
 // limited reports whether requests with a method are limited. Requests that
 // keep a session alive are not.
@@ -47,95 +64,45 @@ func limited(method string) bool {
 // acquire waits for a slot. The error is that of the context, or one that tells
 // the peer to try again later.
 func (l *limiter) acquire(ctx context.Context) error {
-	l.mu.Lock()
-	if l.running < l.inFlight && len(l.queue) == 0 {
-		l.running++
-		l.mu.Unlock()
+	if l.slots.TryAcquire(1) {
 		return nil
 	}
-	if len(l.queue) >= l.queued {
-		l.mu.Unlock()
+	if !l.queued.enter() {
 		return l.busy()
 	}
-	turn := make(chan struct{})
-	l.queue = append(l.queue, turn)
-	l.mu.Unlock()
-	t := time.NewTimer(l.maxWait)
-	defer t.Stop()
-	select {
-	case <-turn:
+	defer l.queued.leave()
+	wait, cancel := context.WithTimeout(ctx, l.maxWait)
+	defer cancel()
+	switch err := l.slots.Acquire(wait, 1); {
+	case err == nil:
 		return nil
-	case <-t.C:
-		if l.leave(turn) {
-			return l.busy()
-		}
-		return nil
-	case <-ctx.Done():
-		if !l.leave(turn) {
-			l.release()
-		}
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
+	return l.busy()
 }
 
-// leave removes a request from the queue. It returns false if the request has
-// just received its slot.
-func (l *limiter) leave(turn chan struct{}) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.Index(l.queue, turn)
-	if i < 0 {
-		return false
-	}
-	l.queue = slices.Delete(l.queue, i, i+1)
-	return true
-}
-
-func (l *limiter) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running--
-	l.nextLocked()
-}
-
-// nextLocked gives free slots to waiting requests, the oldest first.
-func (l *limiter) nextLocked() {
-	for l.running < l.inFlight && len(l.queue) > 0 {
-		l.running++
-		close(l.queue[0])
-		l.queue[0] = nil // for the garbage collector
-		l.queue = l.queue[1:]
-	}
-}
-
-// wait releases the slot of its caller while it calls f.
-func (l *limiter) wait(f func() error) error {
-	l.mu.Lock()
-	if l.idle >= l.idling {
-		l.mu.Unlock()
-		return l.busy()
-	}
-	l.idle++
-	l.running--
-	l.nextLocked()
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.idle--
-		l.running++ // the remaining work is only to write an answer
-	}()
-	return f()
-}
+func (l *limiter) release() { l.slots.Release(1) }
 
 func (l *limiter) busy() error {
 	return &Error{Err: fmt.Errorf("the server is busy with other requests, try again in a second: %w", errkind.Busy),
 		Data: map[string]any{"retryAfterMs": 1000, "maxInFlightRequests": l.inFlight}}
 }
 
-// Wait calls f for the handler of a tool or a resource. While f runs, the
-// request does not count against MaxInFlight, so f must only wait and do no
-// work. At most 10,000 handlers wait concurrently; for a further one, Wait
-// returns an error that tells the peer to try again later. Otherwise it returns
-// the error of f. It must be called from the handler's own goroutine.
-func (s *Server) Wait(f func() error) error { return s.limit.wait(f) }
+// Wait calls f for the handler of a tool or a resource with the context ctx.
+// From then on, the request does not count against MaxInFlight, so f must only
+// wait, and the handler may afterwards only make its answer. At most 10,000
+// handlers wait concurrently; for a further one, Wait returns an error that
+// tells the peer to try again later. Otherwise it returns the error of f. It
+// must be called from the handler's own goroutine.
+func (s *Server) Wait(ctx context.Context, f func() error) error {
+	if !s.limit.idle.enter() {
+		return s.limit.busy()
+	}
+	defer s.limit.idle.leave()
+	if k := callFrom(ctx); k != nil && k.slot {
+		k.slot = false
+		s.limit.release()
+	}
+	return f()
+}

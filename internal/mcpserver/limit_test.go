@@ -14,7 +14,7 @@ import (
 // addWait adds a tool that waits as the hold tool does, but outside the limit.
 func (k *kit) addWait() {
 	mcpserver.AddTool(k.server, mcpserver.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (any, error) {
-		err := k.server.Wait(func() error {
+		err := k.server.Wait(ctx, func() error {
 			select {
 			case <-k.release:
 				return nil
@@ -72,7 +72,8 @@ func TestWaitingTakesNoSlot(t *testing.T) {
 			}
 			begin := time.Now()
 			if _, err := s.Tool("echo", nil); err != nil || time.Since(begin) > 0 {
-				t.Errorf("%s: echo beside 50 waiting calls = %v after %v, want an answer at once", transport, err, time.Since(begin))
+				t.Errorf("%s: echo beside 50 waiting calls = %v after %v, want an answer at once",
+					transport, err, time.Since(begin))
 			}
 			var held []int
 			for range 2 {

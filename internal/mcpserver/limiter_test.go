@@ -16,24 +16,28 @@ func isBusy(err error) bool { return errors.Is(err, errkind.Busy) }
 
 // The number of those who wait is bounded, too.
 func TestLimiterWaiters(t *testing.T) {
-	l := newLimiter(1, time.Second)
-	l.idling, l.queued = 1, 1
+	s := New(Options{MaxInFlight: 1})
+	l := s.limit
+	l.idle.most, l.queued.most = 1, 0
 	if err := l.acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err := l.wait(func() error {
+	if err := l.acquire(t.Context()); !isBusy(err) {
+		t.Errorf("acquire() with a full queue = %v, want BUSY", err)
+	}
+	k := &call{slot: true}
+	err := s.Wait(context.WithValue(t.Context(), callKey{}, k), func() error {
 		if err := l.acquire(t.Context()); err != nil {
 			t.Errorf("acquire() while another waits = %v, want a slot", err)
 		}
-		if err := l.wait(func() error { return nil }); !isBusy(err) {
-			t.Errorf("wait() beyond the bound = %v, want BUSY", err)
+		if err := s.Wait(t.Context(), func() error { return nil }); !isBusy(err) {
+			t.Errorf("Wait() beyond the bound = %v, want BUSY", err)
 		}
 		l.release()
 		return nil
 	})
-	l.release()
-	if err != nil || l.running != 0 || l.idle != 0 || len(l.queue) != 0 {
-		t.Errorf("wait() = %v; afterwards %d run, %d wait, %d queue, want none", err, l.running, l.idle, len(l.queue))
+	if err != nil || k.slot || l.idle.n.Load() != 0 || l.queued.n.Load() != 0 || !l.slots.TryAcquire(1) {
+		t.Errorf("Wait() = %v; afterwards the limiter is %+v, want no slot taken", err, l)
 	}
 }
 
@@ -41,7 +45,7 @@ func TestLimiterWaiters(t *testing.T) {
 func TestLimiterKeepsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(3, 2*time.Millisecond)
-		l.queued = 20
+		l.queued.most = 20
 		var wg sync.WaitGroup
 		for i := range 200 {
 			wg.Go(func() {
@@ -55,14 +59,11 @@ func TestLimiterKeepsCount(t *testing.T) {
 				}
 				defer l.release()
 				time.Sleep(time.Millisecond)
-				if i%5 == 0 {
-					_ = l.wait(func() error { time.Sleep(3 * time.Millisecond); return nil })
-				}
 			})
 		}
 		wg.Wait()
-		if l.running != 0 || l.idle != 0 || len(l.queue) != 0 {
-			t.Errorf("at the end %d run, %d wait, %d queue, want none", l.running, l.idle, len(l.queue))
+		if l.queued.n.Load() != 0 || !l.slots.TryAcquire(3) {
+			t.Errorf("at the end the limiter is %+v, want no slot taken", l)
 		}
 	})
 }

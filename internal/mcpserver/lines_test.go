@@ -47,7 +47,8 @@ func TestReadLines(t *testing.T) {
 		{"long", long + "\na\n", 100_001, []string{long + "\n", "a\n"}},
 		{"long and too long", long + "\na\n", 100_000, []string{"TOO LONG", "a\n"}},
 	} {
-		for name, r := range map[string]io.Reader{"at once": strings.NewReader(tc.in), "in bytes": iotest.OneByteReader(strings.NewReader(tc.in))} {
+		for name, r := range map[string]io.Reader{"at once": strings.NewReader(tc.in),
+			"in bytes": iotest.OneByteReader(strings.NewReader(tc.in))} {
 			got, err := allLines(r, tc.limit)
 			if d := cmp.Diff(tc.want, got); d != "" || !errors.Is(err, io.EOF) {
 				t.Errorf("%s, %s: ends with %v (-want +got):\n%s", tc.name, name, err, d)
@@ -55,7 +56,8 @@ func TestReadLines(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if got, err := allLines(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(broken)), 10); !errors.Is(err, broken) || len(got) != 1 {
+	if got, err := allLines(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(broken)), 10); !errors.Is(err,
+		broken) || len(got) != 1 {
 		t.Errorf("lines before an error = %q, %v", got, err)
 	}
 }

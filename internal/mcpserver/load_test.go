@@ -23,13 +23,15 @@ func TestLoad(t *testing.T) {
 			case 1:
 				open = append(open, s.Start("resources/list", nil))
 			case 2:
-				open = append(open, s.Start("tools/call", map[string]any{"name": "fail", "arguments": map[string]any{"name": "busy"}}))
+				open = append(open, s.Start("tools/call", map[string]any{"name": "fail",
+					"arguments": map[string]any{"name": "busy"}}))
 			case 3:
 				s.Cancel(s.Start("tools/call", hold("x"))) // it may be cancelled before it runs, or over HTTP before it arrives
 			case 4:
 				s.Notify("notifications/cancelled", map[string]any{"requestId": -1})
 			default:
-				open = append(open, s.Start("tools/call", map[string]any{"name": "echo", "arguments": map[string]any{"name": fmt.Sprint(i)}}))
+				open = append(open, s.Start("tools/call", map[string]any{"name": "echo",
+					"arguments": map[string]any{"name": fmt.Sprint(i)}}))
 			}
 			if i == 150 {
 				close(k.release)

@@ -47,7 +47,8 @@ func parse(data []byte, pinned bool) payload {
 		return p
 	}
 	if len(elements) > maxBatch {
-		p.bad = []json.RawMessage{errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a batch must not have more than %d elements", maxBatch))}
+		p.bad = []json.RawMessage{errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a batch must not have more "+
+			"than %d elements", maxBatch))}
 		return p
 	}
 	p.batch = true
@@ -160,8 +161,9 @@ func cancelTarget(r *jsonrpc.Request) (jsonrpc.ID, bool) {
 // Methods that the SDK knows in the revisions with a handshake. No server of
 // this program declares the last ones.
 var (
-	undeclaredMethods = []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
-	knownMethods      = append([]string{methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources,
+	undeclaredMethods = []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel",
+		"resources/subscribe", "resources/unsubscribe"}
+	knownMethods = append([]string{methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources,
 		methodReadResource, methodListTemplates, methodDiscover}, undeclaredMethods...)
 	knownNotifications = []string{notifyCancelled, notifyInitialized, notifyProgress, "notifications/roots/list_changed"}
 )
@@ -214,64 +216,6 @@ func adapt(r *jsonrpc.Request, pinned bool) {
 	}
 }
 
-// maxNesting is the maximum nesting depth in the params of a plain call. The
-// SDK has its own limit for deeper params.
-const maxNesting = 100
-
-// plainCall returns the SDK's form of the params of an ordinary tools/call, or
-// nil for any other request. A request that specifies its revision is ordinary
-// if the revision is 2026-07-28 and all required members are present.
-func plainCall(r *jsonrpc.Request, pinned bool) *mcp.CallToolParamsRaw {
-	if r.Method != methodCallTool || bytes.Count(r.Params, []byte("{"))+bytes.Count(r.Params, []byte("[")) > maxNesting {
-		return nil
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(r.Params, &members) != nil {
-		return nil
-	}
-	p := &mcp.CallToolParamsRaw{Arguments: members["arguments"]}
-	for name, raw := range members {
-		switch {
-		case name == "arguments":
-		case name == "name" && raw[0] == '"':
-			if json.Unmarshal(raw, &p.Name) != nil {
-				return nil
-			}
-		case name == "_meta" && raw[0] == '{':
-			if json.Unmarshal(raw, &p.Meta) != nil {
-				return nil
-			}
-		default:
-			return nil
-		}
-	}
-	if members["name"] == nil {
-		return nil
-	}
-	if pinned {
-		delete(p.Meta, mcp.MetaKeyProtocolVersion) // see adapt
-	}
-	if revision, named := p.Meta[mcp.MetaKeyProtocolVersion]; named {
-		capabilities, _ := p.Meta[mcp.MetaKeyClientCapabilities].(map[string]any)
-		info, informed := p.Meta[mcp.MetaKeyClientInfo].(map[string]any)
-		_, extra := p.Meta[mcp.MetaKeyClientInfo]
-		if revision != statelessRevision || capabilities == nil || len(capabilities) > 0 || extra && (!informed || !texts(info)) {
-			return nil
-		}
-	}
-	return p
-}
-
-// texts reports whether all members of an object are strings.
-func texts(o map[string]any) bool {
-	for _, v := range o {
-		if _, ok := v.(string); !ok {
-			return false
-		}
-	}
-	return true
-}
-
 // Texts of SDK errors that have no code or contain internal details.
 const (
 	sdkTypeName      = " into a *mcp."                            // params of a wrong type, with the params and a Go type
@@ -307,7 +251,8 @@ func errorLine(code int64, message string) json.RawMessage {
 // duplicateID returns the response to a request whose id is in use.
 func duplicateID(id jsonrpc.ID) json.RawMessage {
 	raw, _ := compact.Marshal(id.Raw()) // strings and integers can always be encoded
-	return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: the id %s is in use by a request that has not been answered", spell.Cut(string(raw))))
+	return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: the id %s is in use by a request that has not "+
+		"been answered", spell.Cut(string(raw))))
 }
 
 // errorResponse returns an error response to a request.

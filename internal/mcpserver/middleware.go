@@ -77,7 +77,8 @@ func (s *Server) initialize(ctx context.Context, c *conn, req mcp.Request, next 
 
 // serve answers a request that requires an initialized session, or that
 // specifies its revision, as those of 2026-07-28 do.
-func (s *Server) serve(ctx context.Context, c *conn, k *call, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+func (s *Server) serve(ctx context.Context, c *conn, k *call, req mcp.Request,
+	next mcp.MethodHandler) (mcp.Result, error) {
 	meta := requestMeta(req)
 	k.token = progressToken(meta)
 	if k.revision, _ = meta[mcp.MetaKeyProtocolVersion].(string); k.revision < statelessRevision {
@@ -144,7 +145,8 @@ func requestMeta(req mcp.Request) map[string]any {
 // a JSON-RPC error concerns the request, not the tool.
 func (s *Server) failed(k *call, err error) (mcp.Result, error) {
 	e := s.peerError(err, k)
-	if _, refused := errors.AsType[*jsonrpc.Error](err); refused || k.method != methodCallTool || k.revision < resultsRevision {
+	if _, refused := errors.AsType[*jsonrpc.Error](err); refused || k.method != methodCallTool ||
+		k.revision < resultsRevision {
 		return nil, e
 	}
 	res := newToolResult(e.Message, k.revision)
@@ -181,13 +183,18 @@ func (s *Server) logRequest(method string, took time.Duration, res mcp.Result, e
 // requests to the SDK.
 func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		k := callFrom(ctx)
 		if limited(method) {
 			if err := s.limit.acquire(ctx); err != nil {
 				return nil, err
 			}
-			defer s.limit.release()
+			k.slot = true
+			defer func() {
+				if k.slot {
+					s.limit.release()
+				}
+			}()
 		}
-		k := callFrom(ctx)
 		if k != nil && !s.has(method, k.revision) {
 			return nil, errUnknownMethod(method)
 		}

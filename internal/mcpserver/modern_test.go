@@ -57,11 +57,15 @@ func TestModern(t *testing.T) {
 		params       map[string]any
 		want         []string
 	}{
-		{"server/discover", "", map[string]any{}, []string{`"2026-07-28"`, `"2024-11-05"`, `"experimental":{"domain":{"id":"finance"`, `"resources":{}`, `"tools":{}`, `"cacheScope":"private"`}},
+		{"server/discover", "", map[string]any{}, []string{`"2026-07-28"`, `"2024-11-05"`,
+			`"experimental":{"domain":{"id":"finance"`, `"resources":{}`, `"tools":{}`, `"cacheScope":"private"`}},
 		{"tools/list", "", map[string]any{}, []string{`"resultType":"complete"`, `"ttlMs":0`, `"cacheScope":"private"`}},
-		{"tools/call", "echo", map[string]any{"name": "echo"}, []string{`"content":[{"type":"text","text":"{\"name\":\"\"}"}]`, `"resultType":"complete"`, `"domain":{"id":"finance"`}},
+		{"tools/call", "echo", map[string]any{"name": "echo"},
+			[]string{`"content":[{"type":"text","text":"{\"name\":\"\"}"}]`, `"resultType":"complete"`,
+				`"domain":{"id":"finance"`}},
 		{"resources/list", "", map[string]any{}, []string{`"nextCursor":"100"`, `"resultType":"complete"`}},
-		{"resources/read", "fess://finance/doc/d1/content", map[string]any{"uri": "fess://finance/doc/d1/content", "cursor": "1"},
+		{"resources/read", "fess://finance/doc/d1/content", map[string]any{"uri": "fess://finance/doc/d1/content",
+			"cursor": "1"},
 			[]string{`"text":"second"`, `"nextCursor":"2"`, `"isLast":false`, `"ttlMs":0`, `"resultType":"complete"`}},
 		{"resources/templates/list", "", map[string]any{}, []string{`"uriTemplate"`}},
 	} {
@@ -157,7 +161,8 @@ func TestModernDisconnect(t *testing.T) {
 	k := newKit(mcpserver.Options{})
 	site := k.http(t, mcpserver.HTTPOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, site.url, strings.NewReader(request(t, "tools/call", modern(hold("a")))))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, site.url, strings.NewReader(request(t, "tools/call",
+		modern(hold("a")))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +192,8 @@ func TestLegacyDisconnect(t *testing.T) {
 		s := site.session(t)
 		s.Initialize("2025-03-26")
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, site.url, strings.NewReader(request(t, "tools/call", hold("a"))))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, site.url, strings.NewReader(request(t, "tools/call",
+			hold("a"))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -156,12 +156,14 @@ func TestOldSSEBatch(t *testing.T) {
 		want     []string
 	}{
 		{"two calls", mcpserver.Cody, "2024-11-05", nil, []string{echo, ping}, 202, []string{echoed, pong}},
-		{"with the header", mcpserver.Cody, "2024-11-05", map[string]string{"Mcp-Protocol-Version": "2024-11-05"}, []string{ping}, 202, []string{pong}},
+		{"with the header", mcpserver.Cody, "2024-11-05", map[string]string{"Mcp-Protocol-Version": "2024-11-05"},
+			[]string{ping}, 202, []string{pong}},
 		{"latest, 2024-11-05", mcpserver.Latest, "2024-11-05", nil, []string{echo, ping}, 202, []string{echoed, pong}},
 		{"latest, 2025-03-26", mcpserver.Latest, "2025-03-26", nil, []string{echo, ping}, 202, []string{echoed, pong}},
 		{"latest, 2025-06-18", mcpserver.Latest, "2025-06-18", nil, []string{echo, ping}, 400, nil},
 		{"notification", mcpserver.Cody, "2024-11-05", nil, []string{note}, 202, nil},
-		{"invalid and unknown among others", mcpserver.Cody, "2024-11-05", nil, []string{"5", unknown, ping}, 202, []string{noObject, noMethod, pong}},
+		{"invalid and unknown among others", mcpserver.Cody, "2024-11-05", nil, []string{"5", unknown, ping}, 202,
+			[]string{noObject, noMethod, pong}},
 		{"invalid alone", mcpserver.Cody, "2024-11-05", nil, []string{"5"}, 202, []string{noObject}},
 		{"many", mcpserver.Cody, "2024-11-05", nil, many, 202, pongs},
 	} {
@@ -175,7 +177,8 @@ func TestOldSSEBatch(t *testing.T) {
 			}
 			c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			status, body := c.send("["+strings.Join(tc.in, ",")+"]", tc.header)
-			if status != tc.status || (status == 202) != (body == "") || status == 400 && !strings.Contains(body, "has no batches") {
+			if status != tc.status || (status == 202) != (body == "") || status == 400 && !strings.Contains(body,
+				"has no batches") {
 				t.Errorf("status = %d with %q, want %d", status, body, tc.status)
 			}
 			// What comes last shows that nothing else did.

@@ -26,6 +26,7 @@ type call struct {
 	revision string // the revision of the request
 	token    any    // its progressToken: a string, a number, or nil
 	uri      string // of resources/read
+	slot     bool   // it counts against MaxInFlight; used by the goroutine of the handler
 
 	// Guarded by conn.mu.
 	cancelled bool                    // by the client

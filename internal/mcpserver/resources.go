@@ -118,7 +118,8 @@ type templatesResult struct {
 }
 
 func (s *Server) listTemplates(revision string) *templatesResult {
-	return &templatesResult{freshness: freshnessFor(revision), Templates: append([]Template{}, s.template...)} // never null
+	// never null
+	return &templatesResult{freshness: freshnessFor(revision), Templates: append([]Template{}, s.template...)}
 }
 
 // readResult is the result of resources/read. The SDK's type omits an empty

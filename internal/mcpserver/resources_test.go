@@ -26,7 +26,8 @@ func TestListResources(t *testing.T) {
 			s.Call("resources/list", params).Decode(t, &p)
 			sizes = append(sizes, len(p.Resources))
 			if len(sizes) == 1 {
-				want := map[string]any{"uri": "fess://finance/doc/d0", "name": "d0", "mimeType": "application/json", "_meta": map[string]any{"doc_id": 0.0}}
+				want := map[string]any{"uri": "fess://finance/doc/d0", "name": "d0", "mimeType": "application/json",
+					"_meta": map[string]any{"doc_id": 0.0}}
 				if d := cmp.Diff(want, p.Resources[0]); d != "" {
 					t.Errorf("first resource (-want +got):\n%s", d)
 				}
@@ -48,7 +49,8 @@ func TestListResources(t *testing.T) {
 		wantError(t, s.Call("resources/list", map[string]any{"cursor": "!!"}), -32602, "argument", "cursor")
 		wantError(t, s.Call("resources/list", map[string]any{"cursor": 5}), -32602, "code", "INVALID_ARGUMENT")
 		m := s.Call("resources/templates/list", nil)
-		if got, want := string(m.Result), `{"resourceTemplates":[{"uriTemplate":"fess://finance/doc/{docId}","name":"document","mimeType":"application/json"}]}`; got != want {
+		if got, want := string(m.Result),
+			`{"resourceTemplates":[{"uriTemplate":"fess://finance/doc/{docId}","name":"document","mimeType":"application/json"}]}`; got != want {
 			t.Errorf("templates = %s, want %s", got, want)
 		}
 	})
@@ -58,9 +60,12 @@ func TestReadResource(t *testing.T) {
 	const uri = "fess://finance/doc/d1/content"
 	part := func(asked, text, next string) string {
 		if next == "" {
-			return `{"_meta":{"isLast":true,"took":1},"contents":[{"uri":"` + asked + `","mimeType":"text/plain","text":"` + text + `","_meta":{"hash":"sha256:00"}}],"isLast":true}`
+			return `{"_meta":{"isLast":true,"took":1},"contents":[{"uri":"` + asked + `","mimeType":"text/plain","text":"` +
+				text + `","_meta":{"hash":"sha256:00"}}],"isLast":true}`
 		}
-		return `{"_meta":{"isLast":false,"nextCursor":"` + next + `","took":1},"contents":[{"uri":"` + asked + `","mimeType":"text/plain","text":"` + text + `","_meta":{"hash":"sha256:00"}}],"nextCursor":"` + next + `","isLast":false}`
+		return `{"_meta":{"isLast":false,"nextCursor":"` + next + `","took":1},"contents":[{"uri":"` + asked +
+			`","mimeType":"text/plain","text":"` + text + `","_meta":{"hash":"sha256:00"}}],"nextCursor":"` + next +
+			`","isLast":false}`
 	}
 	transports(t, mcpserver.Options{}, func(t *testing.T, _ *kit, s *mcptest.Session) {
 		s.Initialize("2025-03-26")
@@ -74,7 +79,8 @@ func TestReadResource(t *testing.T) {
 			{`{"uri":"` + uri + `","cursor":"2","_meta":{"cursor":"1","progressToken":5}}`, part(uri, "third", "")},
 			{`{"uri":"` + uri + `?cursor=2"}`, part(uri+"?cursor=2", "third", "")},
 			{`{"uri":"` + uri + `?lang=en&cursor=1"}`, part(uri+"?lang=en&cursor=1", "second", "2")},
-			{`{"uri":"fess://finance/doc/empty"}`, `{"_meta":{"isLast":true},"contents":[{"uri":"fess://finance/doc/empty","text":""}],"isLast":true}`},
+			{`{"uri":"fess://finance/doc/empty"}`,
+				`{"_meta":{"isLast":true},"contents":[{"uri":"fess://finance/doc/empty","text":""}],"isLast":true}`},
 		} {
 			s.Send(`{"jsonrpc":"2.0","id":"r","method":"resources/read","params":` + tc.params + `}`)
 			var got, want any
@@ -90,7 +96,8 @@ func TestReadResource(t *testing.T) {
 		wantError(t, s.Call("resources/read", map[string]any{"uri": "fess://nope"}), -32002, "code", "NOT_FOUND")
 		wantError(t, s.Call("resources/read", map[string]any{"uri": "fess://nope"}), -32002, "uri", "fess://nope")
 		wantError(t, s.Call("resources/read", map[string]any{"uri": uri, "cursor": "9"}), -32602, "argument", "cursor")
-		wantError(t, s.Call("resources/read", map[string]any{"uri": uri, "cursor": map[string]any{}}), -32602, "argument", "cursor")
+		wantError(t, s.Call("resources/read", map[string]any{"uri": uri, "cursor": map[string]any{}}), -32602,
+			"argument", "cursor")
 		wantError(t, s.Call("resources/read", nil), -32602, "argument", "uri")
 	})
 }

@@ -44,7 +44,8 @@ func revisions(t *testing.T, test func(t *testing.T, revision string, call asked
 				if uri, ok := params["uri"].(string); ok {
 					name = uri
 				}
-				_, _, body := site.request(t, http.MethodPost, request(t, method, modern(maps.Clone(params))), modernHeader(method, name))
+				_, _, body := site.request(t, http.MethodPost, request(t, method, modern(maps.Clone(params))),
+					modernHeader(method, name))
 				m := mcptest.Message{Raw: lastEvent(body)}
 				if err := json.Unmarshal([]byte(m.Raw), &m); err != nil {
 					t.Fatalf("%s = %s: %v", method, body, err)
@@ -63,13 +64,15 @@ func TestResultsAreText(t *testing.T) {
 		if m := call(t, "tools/list", map[string]any{}); m.Error != nil || strings.Contains(m.Raw, "outputSchema") {
 			t.Errorf("tools/list = %s, want no outputSchema", m.Raw)
 		}
-		for name, want := range map[string]string{"echo": `{"name":""}`, "meta": `{"html":"<b>&amp;</b>"}`, "list": `[1,2]`, "progress": `"done"`} {
+		for name, want := range map[string]string{"echo": `{"name":""}`, "meta": `{"html":"<b>&amp;</b>"}`, "list": `[1,2]`,
+			"progress": `"done"`} {
 			var r struct {
 				Content           []struct{ Type, Text string }
 				StructuredContent json.RawMessage
 			}
 			m := call(t, "tools/call", map[string]any{"name": name})
-			if m.Decode(t, &r); len(r.Content) != 1 || r.Content[0].Type != "text" || r.Content[0].Text != want || r.StructuredContent != nil {
+			if m.Decode(t, &r); len(r.Content) != 1 || r.Content[0].Type != "text" || r.Content[0].Text != want ||
+				r.StructuredContent != nil {
 				t.Errorf("%s = %s, want the text %s alone", name, m.Raw, want)
 			}
 		}
@@ -102,10 +105,12 @@ func TestFailuresByRevision(t *testing.T) {
 				t.Errorf("%s in %s (-2024-11-05 +here):\n%s", name, revision, d)
 			}
 		}
-		if m := call(t, "tools/call", map[string]any{"name": "serch"}); m.Error == nil || m.Error.Code != -32602 || m.Error.Field("code") != "UNKNOWN_TOOL" {
+		if m := call(t, "tools/call", map[string]any{"name": "serch"}); m.Error == nil || m.Error.Code != -32602 ||
+			m.Error.Field("code") != "UNKNOWN_TOOL" {
 			t.Errorf("an unknown tool in %s = %s, want the error -32602", revision, m.Raw)
 		}
-		if m := call(t, "tools/call", map[string]any{"name": 5}); m.Error == nil || m.Error.Code != -32602 && m.Error.Code != -32020 {
+		if m := call(t, "tools/call", map[string]any{"name": 5}); m.Error == nil || m.Error.Code != -32602 &&
+			m.Error.Code != -32020 {
 			t.Errorf("a malformed request in %s = %s, want an error", revision, m.Raw)
 		}
 		code := int64(-32002)
@@ -165,7 +170,8 @@ func TestBusyByRevision(t *testing.T) {
 		held := s.Start("tools/call", hold("x"))
 		<-k.started
 		m := s.Call("tools/call", map[string]any{"name": "echo"})
-		if got, want := errorObject(t, "2025-11-25", m), `{"code":-31429,"message":"the server is busy with other requests, try again in a second","data":`+
+		if got, want := errorObject(t, "2025-11-25",
+			m), `{"code":-31429,"message":"the server is busy with other requests, try again in a second","data":`+
 			`{"code":"BUSY","maxInFlightRequests":1,"retryAfterMs":1000,"retryable":true}}`; got != want {
 			t.Errorf("error of a busy server = %s, want %s", got, want)
 		}

@@ -23,7 +23,8 @@ func (s *site) dropped(t *testing.T, k *kit, session *mcptest.Session, id int) s
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"hold","arguments":{"name":"a"}}}`, id)
+	body := fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"hold","arguments":{"name":"a"}}}`, id)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +123,8 @@ func TestResumeWithin(t *testing.T) {
 	s, other := site.session(t), site.session(t)
 	s.Initialize("2025-03-26")
 	other.Initialize("2025-03-26")
-	_, _, body := site.request(t, http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"progress","_meta":{"progressToken":1}}}`,
+	_, _, body := site.request(t, http.MethodPost,
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"progress","_meta":{"progressToken":1}}}`,
 		map[string]string{"Mcp-Session-Id": s.SessionID()})
 	events := strings.SplitAfter(strings.TrimSuffix(body, "\n\n"), "\n\n")
 	if len(events) != 4 {
@@ -147,7 +149,8 @@ func TestResumeWithin(t *testing.T) {
 		name, event string
 		session     *mcptest.Session
 	}{
-		{"another session's", ids[0], other}, {"beyond the end", stream + "_99", s}, {"unknown", "nope_0", s}, {"malformed", "nope", s}, {"negative", stream + "_-1", s},
+		{"another session's", ids[0], other}, {"beyond the end", stream + "_99", s}, {"unknown", "nope_0", s}, {"malformed",
+			"nope", s}, {"negative", stream + "_-1", s},
 	} {
 		if status, body := site.resume(t, tc.session, tc.event); status != 400 || !strings.Contains(body, `"code":-32600`) {
 			t.Errorf("resumed with an id that is %s = %d %s, want 400", tc.name, status, body)
@@ -162,7 +165,8 @@ func TestResumeGet(t *testing.T) {
 		site := k.http(t, mcpserver.HTTPOptions{})
 		s := site.session(t)
 		s.Initialize("2025-11-25")
-		if _, _, body := site.request(t, http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"job","_meta":{"progressToken":1}}}`,
+		if _, _, body := site.request(t, http.MethodPost,
+			`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"job","_meta":{"progressToken":1}}}`,
 			map[string]string{"Mcp-Session-Id": s.SessionID()}); !strings.Contains(body, "jobId") {
 			t.Fatalf("job = %s", body)
 		}

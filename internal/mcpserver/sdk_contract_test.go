@@ -60,7 +60,8 @@ func (c *sdkConn) response(t *testing.T) *jsonrpc.Response {
 type contextKey struct{}
 
 // sdkServer connects a bare SDK server whose every method is answered by h.
-func sdkServer(t *testing.T, o *mcp.ServerOptions, h func(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error)) *sdkConn {
+func sdkServer(t *testing.T, o *mcp.ServerOptions, h func(ctx context.Context, method string, req mcp.Request,
+	next mcp.MethodHandler) (mcp.Result, error)) *sdkConn {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "n", Version: "v"}, o)
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -115,7 +116,8 @@ func TestSDKPinsRevisions(t *testing.T) {
 // handler; its end does not.
 func TestSDKHandsContextValuesOn(t *testing.T) {
 	values := make(chan any, 10)
-	c := sdkServer(t, nil, func(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	c := sdkServer(t, nil, func(ctx context.Context, method string, req mcp.Request,
+		next mcp.MethodHandler) (mcp.Result, error) {
 		values <- ctx.Value(contextKey{})
 		return next(ctx, method, req)
 	})
@@ -166,7 +168,8 @@ func TestSDKKeepsOrder(t *testing.T) {
 		var mu sync.Mutex
 		var order []string
 		hold := make(chan struct{})
-		c := sdkServer(t, nil, func(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+		c := sdkServer(t, nil, func(ctx context.Context, method string, req mcp.Request,
+			next mcp.MethodHandler) (mcp.Result, error) {
 			if method == notifyInitialized {
 				<-hold
 			}
@@ -191,7 +194,8 @@ func TestSDKKeepsOrder(t *testing.T) {
 // puts into Extra, as it is.
 func TestSDKKeepsMeta(t *testing.T) {
 	got := make(chan map[string]any, 1)
-	c := sdkServer(t, nil, func(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	c := sdkServer(t, nil, func(ctx context.Context, method string, req mcp.Request,
+		next mcp.MethodHandler) (mcp.Result, error) {
 		if method == methodReadResource {
 			got <- requestMeta(req)
 		}

@@ -4,9 +4,8 @@
 // types of the SDK.
 //
 // A connection is a conn. It has one of three framings: lines on stdio,
-// Streamable HTTP, and HTTP+SSE. It reads the messages, answers plain calls of
-// tools itself and passes other messages to the SDK, with the same layers as
-// middleware.
+// Streamable HTTP, and HTTP+SSE. It reads the messages and passes them to the
+// SDK, with layers of this package as middleware.
 //
 // The package adds features to the SDK: pinned revisions, the gate before
 // notifications/initialized, the domain block, exact argument errors, one table
@@ -86,7 +85,6 @@ type Options struct {
 // concurrently.
 type Server struct {
 	sdk      *mcp.Server
-	handle   mcp.MethodHandler // the middleware without the SDK
 	opts     Options
 	info     *mcp.Implementation
 	log      *slog.Logger
@@ -122,9 +120,6 @@ func New(o Options) *Server {
 		Capabilities:              &mcp.ServerCapabilities{},
 	})
 	s.sdk.AddReceivingMiddleware(s.guard, s.identify, s.dispatch)
-	s.handle = s.guard(s.identify(s.dispatch(func(_ context.Context, method string, _ mcp.Request) (mcp.Result, error) {
-		return nil, errUnknownMethod(method) // not reachable
-	})))
 	return s
 }
 

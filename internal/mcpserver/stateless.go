@@ -79,9 +79,11 @@ func checkStateless(r *http.Request, one *jsonrpc.Request) (int, *jsonrpc.Error)
 	switch {
 	case named == "" && !one.IsCall():
 	case named == "":
-		return http.StatusBadRequest, newError(codeInvalidParams, fmt.Sprintf("missing or invalid _meta field %q", mcp.MetaKeyProtocolVersion), nil)
+		return http.StatusBadRequest, newError(codeInvalidParams, fmt.Sprintf("missing or invalid _meta field %q",
+			mcp.MetaKeyProtocolVersion), nil)
 	case named != header:
-		return mismatch("%s header %q does not match request %s %q", headerRevision, header, mcp.MetaKeyProtocolVersion, named)
+		return mismatch("%s header %q does not match request %s %q", headerRevision, header,
+			mcp.MetaKeyProtocolVersion, named)
 	}
 	switch method := r.Header.Get("Mcp-Method"); {
 	case method == "":
@@ -99,7 +101,8 @@ func checkStateless(r *http.Request, one *jsonrpc.Request) (int, *jsonrpc.Error)
 	}
 	var params map[string]json.RawMessage
 	value := ""
-	if json.Unmarshal(one.Params, &params) != nil || params[member] != nil && json.Unmarshal(params[member], &value) != nil {
+	if json.Unmarshal(one.Params, &params) != nil || params[member] != nil && json.Unmarshal(params[member],
+		&value) != nil {
 		return mismatch("failed to extract name from parameters for method %q", one.Method)
 	}
 	if name != value {

@@ -41,7 +41,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		case l := <-lines:
 			switch {
 			case errors.Is(l.err, errTooLong):
-				to.send(errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes", maxLine)), 0, true)
+				to.send(errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes",
+					maxLine)), 0, true)
 			case l.err != nil: // clients disconnect by closing the input
 				reading = false
 			default:

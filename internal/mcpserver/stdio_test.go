@@ -18,7 +18,8 @@ import (
 const ping = `{"jsonrpc":"2.0","id":99,"method":"ping"}`
 
 func TestStdioBadInput(t *testing.T) {
-	deep := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}`
+	deep := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":` + strings.Repeat("[",
+		20_000) + strings.Repeat("]", 20_000) + `}}`
 	for _, tc := range []struct{ name, line, want string }{
 		{"malformed", `{bad json}`, `-32700 null`},
 		{"truncated", `{"jsonrpc":"2.0","id":1,`, `-32700 null`},
@@ -39,7 +40,8 @@ func TestStdioBadInput(t *testing.T) {
 		{"neither", `{"jsonrpc":"2.0","id":7}`, `-32600 null`},
 		{"two on a line", ping + ping, `-32700 null`},
 		{"too deep", deep, `-32700 null`},
-		{"too long", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("a", 17<<20) + `"}}`, `-32600 null`},
+		{"too long", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("a", 17<<20) + `"}}`,
+			`-32600 null`},
 		{"blank", "  \n\r\n", ``},
 		{"carriage return", ping + "\r", `result 99`},
 		{"largest id", `{"jsonrpc":"2.0","id":9007199254740992,"method":"ping"}`, `result 9007199254740992`},
@@ -72,7 +74,8 @@ func TestStdioBadInput(t *testing.T) {
 
 func TestStdioByteOrderMark(t *testing.T) {
 	var out bytes.Buffer
-	if err := newKit(mcpserver.Options{}).server.ServeStdio(t.Context(), strings.NewReader("\uFEFF"+ping), &out); err != nil {
+	if err := newKit(mcpserver.Options{}).server.ServeStdio(t.Context(), strings.NewReader("\uFEFF"+ping),
+		&out); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := out.String(), `{"jsonrpc":"2.0","id":99,"result":{}}`+"\n"; got != want {
@@ -94,8 +97,10 @@ func TestStdioBatches(t *testing.T) {
 			{"empty", "[]", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: empty batch"}}`},
 			{"invalid elements", "[1,2]", "[" + invalid + "," + invalid + "]"},
 			{"an invalid element", "[1," + ping + "]", "[" + invalid + "," + pong + "]"},
-			{"one id twice", "[" + ping + "," + ping + "]", `[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the id 99 is in use by a request that has not been answered"}},` + pong + "]"},
-			{"initialize", `[{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}]`, `[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"initialize must not be part of a batch"}}]`},
+			{"one id twice", "[" + ping + "," + ping + "]",
+				`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the id 99 is in use by a request that has not been answered"}},` + pong + "]"},
+			{"initialize", `[{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}]`,
+				`[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"initialize must not be part of a batch"}}]`},
 		} {
 			t.Run(revision+"/"+tc.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -158,7 +163,8 @@ func TestStdioEnd(t *testing.T) {
 		for i := range 10 {
 			calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo"}}`, i+1))
 		}
-		if err := newKit(mcpserver.Options{}).server.ServeStdio(t.Context(), strings.NewReader(script(calls...)), &out); err != nil {
+		if err := newKit(mcpserver.Options{}).server.ServeStdio(t.Context(), strings.NewReader(script(calls...)),
+			&out); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(out.String(), `"result"`); n != 11 {
@@ -264,7 +270,8 @@ func TestStdioBlockedOutput(t *testing.T) {
 		outR, out := io.Pipe()
 		served := make(chan error, 1)
 		go func() { served <- k.server.ServeStdio(t.Context(), in, out) }()
-		for _, l := range []string{ping, holdLine, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`} {
+		for _, l := range []string{ping, holdLine,
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`} {
 			if _, err := io.WriteString(client, l+"\n"); err != nil {
 				t.Fatal(err)
 			}

@@ -15,10 +15,6 @@ import (
 // from closing it.
 const keepAlive = 15 * time.Second
 
-// primeDelay is how long the first event of a stream waits for an answer that
-// can be sent with it. Most calls are answered sooner, and need one write less.
-const primeDelay = 10 * time.Millisecond
-
 // A stream is a sink that sends events to a client: the answers to a POST,
 // messages without a request, or, in the older transport, all messages. It may
 // outlive the HTTP request that carries it.
@@ -33,7 +29,6 @@ type stream struct {
 	mu      sync.Mutex          // guards the following fields and the writer
 	w       http.ResponseWriter // of the HTTP request that carries the stream; nil if there is none
 	started bool                // its header has been written
-	primed  bool                // contains an event that has not been flushed
 	ended   bool                // nothing more will be sent
 	over    chan struct{}       // closed when ended is set
 }
@@ -94,8 +89,7 @@ func (s *stream) end() {
 func (s *stream) prime() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.eventLocked("", nil, false)
-	s.primed = true
+	s.eventLocked("", nil, true)
 }
 
 // eventLocked stores and sends an event.
@@ -150,11 +144,7 @@ func (s *stream) startLocked() {
 // the connection or ctx ends. silence is the status of a response without
 // events. If comments is set, comments are sent in idle times.
 func (s *stream) carry(ctx context.Context, closed <-chan struct{}, silence int, comments bool) {
-	wait := keepAlive
-	if s.primed {
-		wait = primeDelay
-	}
-	tick := time.NewTimer(wait)
+	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()
 	for open := true; open; {
 		select {
@@ -165,8 +155,9 @@ func (s *stream) carry(ctx context.Context, closed <-chan struct{}, silence int,
 		case <-ctx.Done():
 			open = false
 		case <-tick.C:
-			s.tick(comments)
-			tick.Reset(keepAlive)
+			if comments {
+				s.keepAlive()
+			}
 		}
 	}
 	s.mu.Lock()
@@ -181,17 +172,11 @@ func (s *stream) carry(ctx context.Context, closed <-chan struct{}, silence int,
 	s.w, s.started = nil, false
 }
 
-// tick flushes the first event of the stream, or sends a comment on an idle
-// stream.
-func (s *stream) tick(comments bool) {
+// keepAlive sends a comment.
+func (s *stream) keepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.ended:
-	case s.primed:
-		s.primed = false
-		s.flushLocked()
-	case comments:
+	if !s.ended {
 		s.writeLocked([]byte(": keep-alive\n\n"), true)
 	}
 }
@@ -247,7 +232,8 @@ func statusOf(code int64) int {
 	switch code {
 	case codeMethodNotFound:
 		return http.StatusNotFound
-	case codeInvalidParams, mcp.CodeHeaderMismatch, mcp.CodeMissingRequiredClientCapabilities, mcp.CodeUnsupportedProtocolVersion:
+	case codeInvalidParams, mcp.CodeHeaderMismatch, mcp.CodeMissingRequiredClientCapabilities,
+		mcp.CodeUnsupportedProtocolVersion:
 		return http.StatusBadRequest
 	}
 	return 0

@@ -49,7 +49,8 @@ func (h *HTTPHandler) postSession(w http.ResponseWriter, r *http.Request, p payl
 			w.WriteHeader(http.StatusAccepted) // a response without a request
 			return
 		}
-		reply(w, http.StatusBadRequest, id, newError(codeInvalidRequest, "the "+headerSession+" header is required, initialize gives one",
+		reply(w, http.StatusBadRequest, id, newError(codeInvalidRequest,
+			"the "+headerSession+" header is required, initialize gives one",
 			map[string]any{"code": "NOT_INITIALIZED", "retryable": true, "reason": "noSession"}))
 		return
 	}
@@ -175,7 +176,8 @@ func (h *HTTPHandler) get(w http.ResponseWriter, r *http.Request) {
 		onlyPost(w)
 		return
 	case h.old() && name == "" && !acceptsStream(r):
-		refuse(w, http.StatusNotAcceptable, none, "MCP is served at this path: send a POST, or a GET with Accept: text/event-stream")
+		refuse(w, http.StatusNotAcceptable, none, "MCP is served at this path: send a POST, or a GET with Accept: "+
+			"text/event-stream")
 		return
 	case h.old() && name == "":
 		h.getOld(w, r)
@@ -222,7 +224,10 @@ func isBrowser(r *http.Request) bool {
 // look for something else, such as metadata of OAuth, accept anything, and
 // would wait for the end of the stream.
 func acceptsStream(r *http.Request) bool {
-	return slices.ContainsFunc(r.Header.Values("Accept"), func(v string) bool { return strings.Contains(strings.ToLower(v), "text/event-stream") })
+	return slices.ContainsFunc(r.Header.Values("Accept"), func(v string) bool {
+		return strings.Contains(strings.ToLower(v),
+			"text/event-stream")
+	})
 }
 
 // resume sends the events of a stream after the given one, and carries the
@@ -305,7 +310,9 @@ func refuseStateless(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) {
 		revision = string(Pinned) // the meaning of a missing header in the specification
 	}
 	supported := slices.DeleteFunc(mcp.SupportedProtocolVersions(), func(v string) bool { return v >= statelessRevision })
-	e := newError(mcp.CodeUnsupportedProtocolVersion, fmt.Sprintf("protocol version %q is not supported by this server", revision), nil)
-	e.Data, _ = compact.Marshal(mcp.UnsupportedProtocolVersionData{Supported: supported, Requested: revision}) // strings can always be encoded
+	e := newError(mcp.CodeUnsupportedProtocolVersion, fmt.Sprintf("protocol version %q is not supported by this server",
+		revision), nil)
+	// strings can always be encoded
+	e.Data, _ = compact.Marshal(mcp.UnsupportedProtocolVersionData{Supported: supported, Requested: revision})
 	reply(w, http.StatusBadRequest, id, e)
 }

@@ -139,7 +139,8 @@ type annotations struct {
 func (s *Server) listTools(revision string) *toolsResult {
 	res := &toolsResult{freshness: freshnessFor(revision), Tools: make([]listedTool, 0, len(s.tools))}
 	for _, t := range s.tools {
-		res.Tools = append(res.Tools, listedTool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.input, Meta: t.Meta,
+		res.Tools = append(res.Tools, listedTool{Name: t.Name, Title: t.Title, Description: t.Description,
+			InputSchema: t.input, Meta: t.Meta,
 			Annotations: annotations{t.Title, t.ReadOnly, t.Destructive, t.Idempotent, t.OpenWorld}})
 	}
 	return res

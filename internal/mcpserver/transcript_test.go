@@ -93,7 +93,8 @@ func (r *recording) head(res *http.Response) {
 	r.printf("< %d", res.StatusCode)
 	for _, name := range []string{"Allow", "Cache-Control", "Content-Type", "Mcp-Session-Id", "Retry-After"} {
 		value := res.Header.Get(name)
-		if value != "" && (name != "Cache-Control" || strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")) {
+		if value != "" && (name != "Cache-Control" || strings.HasPrefix(res.Header.Get("Content-Type"),
+			"text/event-stream")) {
 			r.printf(" %s=%q", name, value)
 		}
 	}
@@ -234,7 +235,8 @@ func sayAll(r *recording, revision string) {
 
 // sayWrong sends what is refused.
 func sayWrong(r *recording) {
-	for _, body := range []string{"{bad", "", `{"a":1}`, `"x"`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`,
+	for _, body := range []string{"{bad", "", `{"a":1}`, `"x"`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`,
 		`{"jsonrpc":"2.0","id":1,"method":5}`, ping + ping} {
 		r.post(body)
 	}
@@ -260,9 +262,12 @@ func sayWrong(r *recording) {
 
 // sayBatches sends batches.
 func sayBatches(r *recording) {
-	for _, in := range [][]string{{toolCall(1, echoX), ping}, {ping}, {"5", toolCall(1, `"name":"list"`), `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`},
-		{`{"jsonrpc":"2.0","id":"u","method":"nope/x"}`, ping}, {`{"jsonrpc":"2.0","id":"u","method":"nope/x"}`}, {"5"}, {initializedNote},
-		{`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`, ping}, {ping, ping}, {`{"jsonrpc":"2.0","method":"notifications/nope"}`},
+	for _, in := range [][]string{{toolCall(1, echoX), ping}, {ping}, {"5", toolCall(1, `"name":"list"`),
+		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`},
+		{`{"jsonrpc":"2.0","id":"u","method":"nope/x"}`, ping}, {`{"jsonrpc":"2.0","id":"u","method":"nope/x"}`}, {"5"},
+		{initializedNote},
+		{`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`, ping}, {ping, ping},
+		{`{"jsonrpc":"2.0","method":"notifications/nope"}`},
 		{toolCall(1, `"name":"progress","_meta":{"progressToken":1}`)}, {`{"jsonrpc":"2.0","id":7,"result":{}}`}, {}} {
 		r.post("[" + strings.Join(in, ",") + "]")
 	}
@@ -369,39 +374,41 @@ func TestTranscripts(t *testing.T) {
 				if mode.name != "streams" && revision != "2025-03-26" && revision != "2025-11-25" {
 					continue
 				}
-				ar.Files = append(ar.Files, txtar.File{Name: revision, Data: record(t, mcpserver.Options{}, mode.o, func(r *recording) {
-					if mode.accept != "" {
-						r.header = []string{"Accept", mode.accept}
-					}
-					r.post(ping)
-					r.handshake(revision)
-					sayAll(r, revision)
-					sayBatches(r)
-					sayRunning(r)
-					if mode.name == "streams" && revision >= "2025-11-25" {
-						sayWrong(r)
-					}
-					if mode.name == "streams" {
-						sayStreams(r)
-					} else {
-						r.send("GET", "")
-						r.send("DELETE", "")
+				ar.Files = append(ar.Files, txtar.File{Name: revision, Data: record(t, mcpserver.Options{}, mode.o,
+					func(r *recording) {
+						if mode.accept != "" {
+							r.header = []string{"Accept", mode.accept}
+						}
 						r.post(ping)
-					}
-				})})
+						r.handshake(revision)
+						sayAll(r, revision)
+						sayBatches(r)
+						sayRunning(r)
+						if mode.name == "streams" && revision >= "2025-11-25" {
+							sayWrong(r)
+						}
+						if mode.name == "streams" {
+							sayStreams(r)
+						} else {
+							r.send("GET", "")
+							r.send("DELETE", "")
+							r.post(ping)
+						}
+					})})
 			}
 			for _, pinned := range []mcpserver.Revision{mcpserver.Cody, mcpserver.Pinned} {
 				if mode.name != "streams" {
 					break
 				}
-				ar.Files = append(ar.Files, txtar.File{Name: "pinned to " + string(pinned), Data: record(t, mcpserver.Options{Revision: pinned}, mode.o, func(r *recording) {
-					r.handshake("2025-11-25")
-					sayAll(r, "2025-11-25")
-					sayBatches(r)
-					if pinned == mcpserver.Pinned {
-						sayWrong(r)
-					}
-				})})
+				ar.Files = append(ar.Files, txtar.File{Name: "pinned to " + string(pinned), Data: record(t,
+					mcpserver.Options{Revision: pinned}, mode.o, func(r *recording) {
+						r.handshake("2025-11-25")
+						sayAll(r, "2025-11-25")
+						sayBatches(r)
+						if pinned == mcpserver.Pinned {
+							sayWrong(r)
+						}
+					})})
 			}
 			golden(t, "http-"+mode.name, ar)
 		})
@@ -422,7 +429,8 @@ func TestTranscriptsStateless(t *testing.T) {
 				r.header = append(r.header, "Mcp-Protocol-Version", "2026-07-28")
 				sayStateless(r)
 			})
-			golden(t, "http-stateless-"+mode, &txtar.Archive{Comment: []byte("Requests of 2026-07-28.\n"), Files: []txtar.File{{Name: mode, Data: data}}})
+			golden(t, "http-stateless-"+mode, &txtar.Archive{Comment: []byte("Requests of 2026-07-28.\n"),
+				Files: []txtar.File{{Name: mode, Data: data}}})
 		})
 	}
 }
@@ -432,7 +440,8 @@ func sayStateless(r *recording) {
 		if params != "" {
 			params += ","
 		}
-		r.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"method":%q,"params":{%s%s}}`, id, method, params, meta), append([]string{"Mcp-Method", method}, header...)...)
+		r.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"method":%q,"params":{%s%s}}`, id, method, params, meta),
+			append([]string{"Mcp-Method", method}, header...)...)
 	}
 	call := func(id any, name, params string) { req(id, "tools/call", params, "Mcp-Name", name) }
 	req(1, "server/discover", "")
@@ -444,11 +453,13 @@ func sayStateless(r *recording) {
 	req(1, "prompts/list", "")
 	req(1, "resources/subscribe", `"uri":"x:y"`)
 	req(1, "resources/read", `"uri":"fess://nope"`, "Mcp-Name", "fess://nope")
-	req(1, "resources/read", `"uri":"fess://finance/doc/d1/content","cursor":"1"`, "Mcp-Name", "fess://finance/doc/d1/content")
+	req(1, "resources/read", `"uri":"fess://finance/doc/d1/content","cursor":"1"`, "Mcp-Name",
+		"fess://finance/doc/d1/content")
 	call(2, "echo", echoX)
 	call(`"a<b"`, "meta", `"name":"meta"`)
 	call(3, "progress", `"name":"progress"`)
-	r.post(toolCall(3, `"name":"progress",`+strings.Replace(meta, `{"io`, `{"progressToken":"t","io`, 1)), "Mcp-Method", "tools/call", "Mcp-Name", "progress")
+	r.post(toolCall(3, `"name":"progress",`+strings.Replace(meta, `{"io`, `{"progressToken":"t","io`, 1)), "Mcp-Method",
+		"tools/call", "Mcp-Name", "progress")
 	call(4, "fail", `"name":"fail","arguments":{"name":"conflict"}`)
 	call(5, "panic", `"name":"panic"`)
 	call(6, "search", `"name":"search","arguments":{"query":5}`)
@@ -464,13 +475,17 @@ func sayStateless(r *recording) {
 	r.post(toolCall(10, echoX+","+meta), "Mcp-Method", "tools/list", "Mcp-Name", "echo")
 	r.post(toolCall(10, echoX+","+meta), "Mcp-Method", "Tools/Call", "Mcp-Name", "echo")
 	r.post(toolCall(10, echoX), "Mcp-Method", "tools/call", "Mcp-Name", "echo")
-	r.post(toolCall(10, echoX+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`), "Mcp-Method", "tools/call", "Mcp-Name", "echo")
-	r.post(toolCall(10, echoX+","+strings.Replace(meta, "2026-07-28", "2025-11-25", 1)), "Mcp-Method", "tools/call", "Mcp-Name", "echo")
-	r.post(toolCall(10, echoX+","+strings.Replace(meta, "2026-07-28", "2027-01-01", 1)), "Mcp-Protocol-Version", "2027-01-01", "Mcp-Method", "tools/call", "Mcp-Name", "echo")
+	r.post(toolCall(10, echoX+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`), "Mcp-Method",
+		"tools/call", "Mcp-Name", "echo")
+	r.post(toolCall(10, echoX+","+strings.Replace(meta, "2026-07-28", "2025-11-25", 1)), "Mcp-Method", "tools/call",
+		"Mcp-Name", "echo")
+	r.post(toolCall(10, echoX+","+strings.Replace(meta, "2026-07-28", "2027-01-01", 1)), "Mcp-Protocol-Version",
+		"2027-01-01", "Mcp-Method", "tools/call", "Mcp-Name", "echo")
 	r.post(toolCall(10, echoX+","+meta), "Mcp-Protocol-Version", "", "Mcp-Method", "tools/call", "Mcp-Name", "echo")
 	r.post(toolCall(10, echoX+","+meta), "Mcp-Session-Id", "nosuch", "Mcp-Method", "tools/call", "Mcp-Name", "echo")
 	r.post(toolCall(10, echoX+","+meta), "Last-Event-ID", "X_1", "Mcp-Method", "tools/call", "Mcp-Name", "echo")
-	r.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}`, "Mcp-Method", "notifications/cancelled")
+	r.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}`, "Mcp-Method",
+		"notifications/cancelled")
 	r.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}`)
 	r.post(initializedNote, "Mcp-Method", "notifications/initialized")
 	r.post(`{"jsonrpc":"2.0","method":"notifications/nope"}`, "Mcp-Method", "notifications/nope")
@@ -487,9 +502,11 @@ func sayStateless(r *recording) {
 
 // TestTranscriptsOld is the same for the HTTP+SSE transport of 2024-11-05.
 func TestTranscriptsOld(t *testing.T) {
-	ar := &txtar.Archive{Comment: []byte("The HTTP+SSE transport of 2024-11-05: what is posted, and what the stream holds after that.\n")}
+	ar := &txtar.Archive{Comment: []byte("The HTTP+SSE transport of 2024-11-05: what is posted, and what the stream " +
+		"holds after that.\n")}
 	for _, revision := range []mcpserver.Revision{mcpserver.Cody, mcpserver.Latest} {
-		ar.Files = append(ar.Files, txtar.File{Name: string(revision), Data: record(t, mcpserver.Options{Revision: revision}, mcpserver.HTTPOptions{MaxSessions: 2}, sayOld)})
+		ar.Files = append(ar.Files, txtar.File{Name: string(revision), Data: record(t, mcpserver.Options{Revision: revision},
+			mcpserver.HTTPOptions{MaxSessions: 2}, sayOld)})
 	}
 	golden(t, "http-old", ar)
 }
@@ -534,13 +551,18 @@ func sayOld(r *recording) {
 	post(strings.Replace(initializeBody, "2025-03-26", "2024-11-05", 1))
 	post(toolCall(1, echoX))
 	post(initializedNote)
-	for _, body := range []string{ping, toolCall(1, echoX), toolCall(2, `"name":"progress","_meta":{"progressToken":"t"}`), toolCall(3, `"name":"fail","arguments":{"name":"conflict"}`),
+	for _, body := range []string{ping, toolCall(1, echoX), toolCall(2, `"name":"progress","_meta":{"progressToken":"t"}`),
+		toolCall(3, `"name":"fail","arguments":{"name":"conflict"}`),
 		toolCall(4, `"name":"nosuch"`), toolCall(5, `"name":5`), `{"jsonrpc":"2.0","id":11,"method":"tools/call"}`,
 		`{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{"uri":"fess://finance/doc/d1/content","cursor":"1"}}`,
-		`{"jsonrpc":"2.0","id":16,"method":"prompts/list"}`, `{"jsonrpc":"2.0","id":17,"method":"nope/x"}`, `{"jsonrpc":"2.0","id":18,"method":"server/discover"}`,
-		`{"jsonrpc":"2.0","method":"notifications/nope"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}`,
-		`{"jsonrpc":"2.0","id":7,"result":{}}`, "{bad", `{"a":1}`, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, initializeBody,
-		"[" + toolCall(1, echoX) + "," + ping + "]", "[5," + ping + "]", `[{"jsonrpc":"2.0","id":"u","method":"nope/x"},` + ping + "]",
+		`{"jsonrpc":"2.0","id":16,"method":"prompts/list"}`, `{"jsonrpc":"2.0","id":17,"method":"nope/x"}`,
+		`{"jsonrpc":"2.0","id":18,"method":"server/discover"}`,
+		`{"jsonrpc":"2.0","method":"notifications/nope"}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}`,
+		`{"jsonrpc":"2.0","id":7,"result":{}}`, "{bad", `{"a":1}`, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`,
+		initializeBody,
+		"[" + toolCall(1, echoX) + "," + ping + "]", "[5," + ping + "]", `[{"jsonrpc":"2.0","id":"u","method":"nope/x"},` +
+			ping + "]",
 		"[" + initializedNote + "]", "[5]", "[]", "[" + initializeBody + "]", "[" + ping + "," + ping + "]"} {
 		post(body)
 	}

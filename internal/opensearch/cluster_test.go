@@ -81,7 +81,7 @@ func TestEngines(t *testing.T) {
 		})
 	}
 	group.Wait()
-	d, err := bases[0].Document(t.Context(), shared)
+	d, err := bases[0].Document(t.Context(), shared, 0, kb.AllChunks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestVersions(t *testing.T) {
 		})
 	}
 	group.Wait()
-	r, chunks, err := first.Chunks(t.Context(), 1)
+	r, chunks, _, err := first.Chunks(t.Context(), 1, 0, kb.AllChunks)
 	if err != nil || len(chunks) != 1 || !strings.HasPrefix(chunks[0], "penguin") {
 		t.Fatalf("Chunks() = %+v, %q, %v", r, chunks, err)
 	}

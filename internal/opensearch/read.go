@@ -161,27 +161,62 @@ func (s *Store) each(ctx context.Context, body object, f func(rawHit) error) err
 	}
 }
 
-// Chunks returns a document with the texts of its chunks; see kb.Store.
-func (s *Store) Chunks(ctx context.Context, number int64) (*document.Record, []string, error) {
+// Chunks returns a document with the texts of some of its chunks; see kb.Store. A few
+// chunks are read alone, more of them with the whole document.
+func (s *Store) Chunks(ctx context.Context, number int64, from, to int) (*document.Record, []string, int, error) {
+	if to-from <= maxWindow {
+		return s.fewChunks(ctx, number, from, to)
+	}
 	if err := s.Open(ctx); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	r, err := s.oneRow(ctx, []object{term("number", number)})
 	if errors.Is(err, errMissing) {
-		return nil, nil, document.Missing(fmt.Sprint(number))
+		return nil, nil, 0, document.Missing(fmt.Sprint(number))
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading a document: %w", err)
+		return nil, nil, 0, fmt.Errorf("reading a document: %w", err)
 	}
 	d := r.document()
 	var texts []string
-	for _, c := range chunksOf(d) {
+	chunks := chunksOf(d)
+	for i := from; i < min(to, len(chunks)); i++ {
+		c := chunks[i]
 		if c.Offset+c.Length > len(d.Text) {
-			return nil, nil, fmt.Errorf("reading a document: the text of document %d is incomplete: %w", number, errkind.Corrupt)
+			return nil, nil, 0, incomplete(number)
 		}
 		texts = append(texts, d.Text[c.Offset:c.Offset+c.Length])
 	}
-	return r.record(), texts, nil
+	return r.record(), texts, len(chunks), nil
+}
+
+func incomplete(number int64) error {
+	return fmt.Errorf("reading a document: the text of document %d is incomplete: %w", number, errkind.Corrupt)
+}
+
+// fewChunks is Chunks for at most maxWindow chunks.
+func (s *Store) fewChunks(ctx context.Context, number int64, from, to int) (*document.Record, []string, int, error) {
+	record, err := s.Record(ctx, number)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	inner := withTexts("window", maxWindow)
+	inner["sort"] = []object{{"chunks.n": "asc"}}
+	r, chunks, err := s.rowOf(ctx, record.ID, nil, recordFields, object{"nested": object{
+		"path": "chunks", "query": object{"range": object{"chunks.n": object{"gte": from, "lt": to}}}, "inner_hits": inner}})
+	switch {
+	case errors.Is(err, errkind.NotFound):
+		return nil, nil, 0, document.Missing(fmt.Sprint(number))
+	case err != nil:
+		return nil, nil, 0, err
+	case len(chunks) != max(min(to, r.ChunkCount)-from, 0):
+		return nil, nil, 0, incomplete(number)
+	}
+	texts := make([]string, len(chunks))
+	for i, c := range chunks {
+		texts[i] = c.Text
+	}
+	return r.record(), texts, r.ChunkCount, nil
 }
 
 // window returns fields of the row of a document with one of some labels (nil: any),

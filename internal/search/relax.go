@@ -5,68 +5,97 @@ import (
 	"errors"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 )
 
-// Relax returns a Searcher that repeats a query of two or more words without a
-// result once, with OR between the words; see [query.Text.Any]. If a query like
-// "java -Xmx" or "f('a','b')" has no result, it is repeated without the signs of
-// code, for documents with the option as it is written; see [query.Text.Code].
+// Relax searches, and repeats a query of two or more words without a result
+// once, with OR between the words; see [query.Text.Any]. If a query like "java
+// -Xmx" or "f('a','b')" has no result, it is repeated without the signs of code,
+// for documents with the option as it is written; see [query.Text.Code].
 // Page.Relaxed reports whether another search found the documents. A query that s
 // cannot evaluate, such as timestamp:[x TO y], is repeated as plain words. All other
 // queries are passed to s unchanged.
-func Relax(s Searcher) Searcher { return relaxer{s} }
-
-type relaxer struct{ Searcher }
-
-func (r relaxer) Search(ctx context.Context, q Query) (*Page, error) {
-	all, err := r.Searcher.Search(ctx, q)
-	if errors.Is(err, errkind.Invalid) {
-		return r.bare(ctx, q, err)
-	}
-	if err != nil || all.Total > 0 {
-		return all, err
-	}
-	if code, ok := q.Text.Code(); ok {
-		q.Text = code
-		some, err := r.Search(ctx, q)
-		if err != nil || some.Total == 0 {
-			return all, err
-		}
-		some.Relaxed = true
-		return some, nil
-	}
-	some, pieces, ok := q.Text.Any()
-	if !ok || all.Staged && !pieces {
-		return all, nil
-	}
-	q.Text = some
-	page, err := r.Searcher.Search(ctx, q)
-	switch {
-	case errors.Is(err, errkind.Invalid):
-		return all, nil // with OR, the query is too long
-	case err != nil:
-		return nil, err
-	case page.Total == 0:
-		return all, nil
-	}
-	page.Relaxed, page.DidYouMean = true, all.DidYouMean
-	return page, nil
+func Relax(ctx context.Context, s Searcher, q Query) (*Page, error) {
+	return relax(q.Text, func(text query.Text) (*Page, error) {
+		q.Text = text
+		return s.Search(ctx, q)
+	})
 }
 
-// bare searches for the words of a query that cannot be evaluated because of err.
-func (r relaxer) bare(ctx context.Context, q Query, err error) (*Page, error) {
-	words, ok := q.Text.Bare()
-	if !ok {
-		return nil, err
+// A ChunkSearcher finds chunks.
+type ChunkSearcher interface {
+	SearchChunks(ctx context.Context, q ChunkQuery) (*ChunkPage, error)
+}
+
+// RelaxChunks repeats a search for chunks as [Relax] does.
+func RelaxChunks(ctx context.Context, s ChunkSearcher, q ChunkQuery) (*ChunkPage, error) {
+	return relax(q.Text, func(text query.Text) (*ChunkPage, error) {
+		q.Text = text
+		return s.SearchChunks(ctx, q)
+	})
+}
+
+// A relaxed is the result of a search that relax may repeat.
+type relaxed[P any] interface {
+	found() (total int, staged bool)
+	relax()         // records that another search than the first one found it
+	advise(first P) // takes over what the first search proposes
+}
+
+func (p *Page) found() (total int, staged bool) { return p.Total, p.Staged }
+func (p *Page) relax()                          { p.Relaxed = true }
+func (p *Page) advise(first *Page)              { p.DidYouMean = first.DidYouMean }
+
+func (p *ChunkPage) found() (total int, staged bool) { return p.Total, p.Staged }
+func (p *ChunkPage) relax()                          {}
+func (p *ChunkPage) advise(*ChunkPage)               {}
+
+// relax calls find with a text, and with others if it finds nothing.
+func relax[P relaxed[P]](text query.Text, find func(query.Text) (P, error)) (P, error) {
+	first, err := find(text)
+	if errors.Is(err, errkind.Invalid) {
+		words, ok := text.Bare()
+		if !ok {
+			return first, err
+		}
+		page, again := relax(words, find)
+		switch {
+		case errors.Is(again, errkind.Invalid):
+			return page, err
+		case again == nil:
+			page.relax()
+		}
+		return page, again
 	}
-	q.Text = words
-	page, again := r.Search(ctx, q)
+	if err != nil {
+		return first, err
+	}
+	total, staged := first.found()
+	if total > 0 {
+		return first, nil
+	}
+	code, isCode := text.Code()
+	any, pieces, ok := text.Any()
+	var page P
 	switch {
-	case errors.Is(again, errkind.Invalid):
-		return nil, err
-	case again != nil:
-		return nil, again
+	case isCode:
+		page, err = relax(code, find)
+	case !ok || staged && !pieces:
+		return first, nil
+	default:
+		if page, err = find(any); errors.Is(err, errkind.Invalid) {
+			return first, nil // with OR, the query is too long
+		}
 	}
-	page.Relaxed = true
+	if err != nil {
+		return page, err
+	}
+	if total, _ := page.found(); total == 0 {
+		return first, nil
+	}
+	if !isCode {
+		page.advise(first)
+	}
+	page.relax()
 	return page, nil
 }

@@ -76,7 +76,7 @@ func TestRelax(t *testing.T) {
 	for _, test := range tests {
 		a := &answers{pages: test.pages, errs: test.errs}
 		q := search.Query{Text: query.MustParse(test.text), Labels: []string{"docs"}, Num: 5}
-		page, err := search.Relax(a).Search(t.Context(), q)
+		page, err := search.Relax(t.Context(), a, q)
 		if !errors.Is(err, test.err) || err == nil && !cmp.Equal(*page, test.want) {
 			t.Errorf("Search(%q) = %+v, %v, want %+v, %v", test.text, page, err, test.want, test.err)
 		}

@@ -209,7 +209,7 @@ type jobResult struct {
 func (t *Tools) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (any, error) {
 	st, err := t.jobs.Status(callerOf(ctx), in.JobID)
 	if err == nil && in.WaitMs > 0 {
-		err = s.Wait(func() (err error) {
+		err = s.Wait(ctx, func() (err error) {
 			st, err = t.jobs.Wait(ctx, callerOf(ctx), in.JobID, time.Duration(in.WaitMs)*time.Millisecond)
 			return err
 		})

@@ -155,7 +155,7 @@ func (t *Tools) findPage(ctx context.Context, q search.Query) (*search.Page, *In
 		// indexed between the two calls could be missing from the page without
 		// notice.
 		progress := t.progress(ctx)
-		page, err := search.Relax(t.backend).Search(ctx, q)
+		page, err := search.Relax(ctx, t.backend, q)
 		if err != nil || page.Total > 0 || progress == nil || time.Since(begin) >= emptyWait {
 			return page, progress, err
 		}

@@ -24,9 +24,12 @@ import (
 // and closes the base with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) kb.Base) {
 	for name, f := range map[string]func(*testing.T, kb.Base){
-		"Note": testNote, "NoteAgain": testNoteAgain, "File": testFile, "Replace": testReplace, "Formats": testFormats,
-		"Search": testSearch, "Pages": testPages, "Crowd": testCrowd, "Tags": testTags, "Collections": testCollections, "Update": testUpdate, "Delete": testDelete,
-		"Lists": testLists, "Jobs": testJobs, "FailedJob": testFailedJob, "Uploads": testUploads, "Refusals": testRefusals, "Missing": testMissing,
+		"Note": testNote, "NoteAgain": testNoteAgain, "File": testFile, "Chunks": testChunks, "Replace": testReplace,
+		"Formats": testFormats,
+		"Search":  testSearch, "Pages": testPages, "Crowd": testCrowd, "Tags": testTags, "Collections": testCollections,
+		"Update": testUpdate, "Delete": testDelete,
+		"Lists": testLists, "Jobs": testJobs, "FailedJob": testFailedJob, "Uploads": testUploads, "Refusals": testRefusals,
+		"Missing": testMissing,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +74,7 @@ func Stored(t *testing.T, b kb.Base, job int64) *kb.Document {
 	if j.Status != kb.Done || j.DocumentID == nil {
 		t.Fatalf("the job ended with %+v", j)
 	}
-	d, err := b.Document(t.Context(), *j.DocumentID)
+	d, err := b.Document(t.Context(), *j.DocumentID, 0, kb.AllChunks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,16 +107,18 @@ func textOf(d *kb.Document) string {
 	return b.String()
 }
 
-// same compares values without times.
+// same compares values without times and numbers of chunks.
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(kb.Time{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(kb.Time{}), cmpopts.IgnoreFields(kb.Document{},
+		"TotalChunks")); diff != "" {
 		t.Errorf("%s differs (-want +got):\n%s", what, diff)
 	}
 }
 
 func testNote(t *testing.T, b kb.Base) {
-	job, err := b.AddNote(t.Context(), kb.Note{Text: "# Preferences\n\nThe user prefers *concise* answers.\n", SourcePath: "memory/feedback.md", Tags: []string{"feedback", "collection:memory", "feedback"}})
+	job, err := b.AddNote(t.Context(), kb.Note{Text: "# Preferences\n\nThe user prefers *concise* answers.\n",
+		SourcePath: "memory/feedback.md", Tags: []string{"feedback", "collection:memory", "feedback"}})
 	d := stored(t, b, job, err)
 	same(t, "document", d, &kb.Document{ID: d.ID, Title: "Preferences", SourcePath: "memory/feedback.md", Type: "note",
 		Tags: []string{"collection:memory", "feedback"}, Chunks: d.Chunks})
@@ -125,7 +130,8 @@ func testNote(t *testing.T, b kb.Base) {
 	}
 	j := Await(t, b, job)
 	same(t, "job", j, &kb.Job{ID: job, Status: kb.Done, Type: kb.TypeNote, DocumentID: &d.ID})
-	if n := Note(t, b, "Meetings are on Tuesdays.\nRoom 5."); n.Title != "Meetings are on Tuesdays." || !slices.Equal(n.Tags, []string{"collection:documents"}) {
+	if n := Note(t, b, "Meetings are on Tuesdays.\nRoom 5."); n.Title != "Meetings are on Tuesdays." ||
+		!slices.Equal(n.Tags, []string{"collection:documents"}) {
 		t.Errorf("note = %+v", n)
 	}
 	job, err = b.AddNote(t.Context(), kb.Note{Text: "# A heading", Title: "Given title"})
@@ -149,17 +155,42 @@ func testNoteAgain(t *testing.T, b kb.Base) {
 }
 
 func testFile(t *testing.T, b kb.Base) {
-	d := File(t, b, kb.File{Filename: "guide.md", Tags: []string{"manual"}}, "# Installation guide\n\nRun the installer.\n")
+	d := File(t, b, kb.File{Filename: "guide.md", Tags: []string{"manual"}},
+		"# Installation guide\n\nRun the installer.\n")
 	same(t, "document", d, &kb.Document{ID: d.ID, Title: "Installation guide", SourcePath: "guide.md", Type: "markdown",
 		Tags: []string{"collection:documents", "manual"}, Chunks: d.Chunks})
 	jobs, err := b.Jobs(t.Context(), kb.JobFilter{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "jobs", jobs, []kb.Job{{ID: jobs[0].ID, Status: kb.Done, Type: kb.TypeFile, Filename: "guide.md", DocumentID: &d.ID}})
+	same(t, "jobs", jobs, []kb.Job{{ID: jobs[0].ID, Status: kb.Done, Type: kb.TypeFile, Filename: "guide.md",
+		DocumentID: &d.ID}})
 	d = File(t, b, kb.File{Filename: `C:\Users\me\plain.txt`, SourcePath: "docs/plain.txt"}, "No heading here.")
 	if d.Title != "plain.txt" || d.SourcePath != "docs/plain.txt" || d.Type != "text" {
 		t.Errorf("document = %+v", d)
+	}
+}
+
+// testChunks checks the ranges of chunks.
+func testChunks(t *testing.T, b kb.Base) {
+	text := strings.Repeat("A paragraph about the walrus, which is long enough to fill a part of a chunk.\n\n", 200)
+	d := File(t, b, kb.File{Filename: "long.md"}, text)
+	n := len(d.Chunks)
+	if n < 5 || d.TotalChunks != n {
+		t.Fatalf("%d chunks of %d, want more", n, d.TotalChunks)
+	}
+	for _, r := range [][2]int{{0, n}, {0, 2}, {1, 3}, {n - 1, n}, {2, n + 10}, {n, n + 1},
+		{n + 5, kb.AllChunks}, {0, 0}} {
+		got, err := b.Document(t.Context(), d.ID, r[0], r[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := *d
+		to := min(r[1], n)
+		want.Chunks = d.Chunks[min(r[0], to):to]
+		if diff := cmp.Diff(&want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("chunks %d to %d (-want +got):\n%s", r[0], r[1], diff)
+		}
 	}
 }
 
@@ -178,7 +209,8 @@ func testReplace(t *testing.T, b kb.Base) {
 	}
 	f.Tags = nil
 	second := File(t, b, f, "# Second\n\nAbout penguins.\n")
-	same(t, "replaced document", second, &kb.Document{ID: first.ID, Title: "Second", SourcePath: "docs/a.md", Type: "markdown", Tags: first.Tags, Chunks: second.Chunks})
+	same(t, "replaced document", second, &kb.Document{ID: first.ID, Title: "Second", SourcePath: "docs/a.md",
+		Type: "markdown", Tags: first.Tags, Chunks: second.Chunks})
 	f.Tags = []string{"two", "collection:archive"}
 	moved := File(t, b, f, "# Second\n\nAbout penguins.\n")
 	same(t, "moved document", moved, &kb.Document{ID: first.ID, Title: "Second", SourcePath: "docs/a.md", Type: "markdown",
@@ -225,7 +257,8 @@ func testFormats(t *testing.T, b kb.Base) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "counts", s.Documents, kb.DocumentCounts{Total: 6, ByType: map[string]int{"html": 1, "markdown": 1, "text": 2, "csv": 1, "rtf": 1}})
+	same(t, "counts", s.Documents, kb.DocumentCounts{Total: 6, ByType: map[string]int{"html": 1, "markdown": 1, "text": 2,
+		"csv": 1, "rtf": 1}})
 	same(t, "queue", s.Queue, kb.QueueCounts{})
 	if s.Version == "" || s.Model["name"] == nil || s.Device["type"] == nil {
 		t.Errorf("status = %+v", s)
@@ -236,7 +269,8 @@ func testSearch(t *testing.T, b kb.Base) {
 	if r := Find(t, b, kb.SearchQuery{Query: "pension"}); r.Total != 0 || r.Results == nil {
 		t.Errorf("in an empty base: %+v", r)
 	}
-	long := "# Pension\n\n" + strings.Repeat("Nothing of interest stands in this paragraph of the report.\n\n", 60) + "## Prices\n\nThe revaluation of pensions follows the index of prices.\n"
+	long := "# Pension\n\n" + strings.Repeat("Nothing of interest stands in this paragraph of the report.\n\n", 60) +
+		"## Prices\n\nThe revaluation of pensions follows the index of prices.\n"
 	doc := File(t, b, kb.File{Filename: "report.md", Tags: []string{"insurance"}}, long)
 	note := Note(t, b, "Pension revaluation is discussed in the report.", "feedback", "email", "collection:memory")
 	Note(t, b, "Something else.", "feedback")
@@ -256,10 +290,12 @@ func testSearch(t *testing.T, b kb.Base) {
 		}
 	}
 	h := found[doc.ID]
-	if h.ChunkIndex == 0 || h.ChunkIndex >= len(doc.Chunks) || h.Text != doc.Chunks[h.ChunkIndex].Text || !strings.Contains(h.Text, "index of prices") || h.Heading != "Pension > Prices" || h.Page != "" {
+	if h.ChunkIndex == 0 || h.ChunkIndex >= len(doc.Chunks) || h.Text != doc.Chunks[h.ChunkIndex].Text ||
+		!strings.Contains(h.Text, "index of prices") || h.Heading != "Pension > Prices" || h.Page != "" {
 		t.Errorf("passage = %+v", h)
 	}
-	same(t, "result", found[note.ID], kb.Result{DocumentID: note.ID, Text: textOf(note), Score: found[note.ID].Score, Title: note.Title, Type: "note",
+	same(t, "result", found[note.ID], kb.Result{DocumentID: note.ID, Text: textOf(note), Score: found[note.ID].Score,
+		Title: note.Title, Type: "note",
 		Tags: []string{"collection:memory", "email", "feedback"}})
 	for _, c := range []struct {
 		q    kb.SearchQuery
@@ -315,21 +351,26 @@ func pdf(pages []string) string {
 	for i, page := range pages {
 		content := "BT /F 9 Tf 12 TL 50 780 Td (" + strings.ReplaceAll(page, "\n", ") Tj T* (") + ") Tj ET"
 		fmt.Fprintf(&kids, "%d 0 R ", 2*i+4)
-		fmt.Fprintf(&objects, "%d 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources <</Font <</F 3 0 R>>>> /Contents %d 0 R>> endobj\n", 2*i+4, 2*i+5)
+		fmt.Fprintf(&objects, "%d 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources <</Font <</F 3 0 "+
+			"R>>>> /Contents %d 0 R>> endobj\n", 2*i+4, 2*i+5)
 		fmt.Fprintf(&objects, "%d 0 obj <</Length %d>> stream\n%s\nendstream endobj\n", 2*i+5, len(content), content)
 	}
-	return fmt.Sprintf("%%PDF-1.4\n1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n2 0 obj <</Type /Pages /Kids [%s] /Count %d>> endobj\n"+
-		"3 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> endobj\n%strailer <</Root 1 0 R>>\n%%%%EOF\n", kids.String(), len(pages), objects.String())
+	return fmt.Sprintf("%%PDF-1.4\n1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n2 0 obj <</Type /Pages /Kids [%s] "+
+		"/Count %d>> endobj\n"+
+		"3 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> endobj\n%strailer <</Root 1 0 R>>\n%%%%EOF\n",
+		kids.String(), len(pages), objects.String())
 }
 
 // testCrowd checks that the passages of one document do not displace all others.
 func testCrowd(t *testing.T, b kb.Base) {
 	var text strings.Builder
 	for i := range 12 {
-		fmt.Fprintf(&text, "# Walrus %d\n\n%s\n\n", i, strings.Repeat("The walrus and the other walrus are in this part. ", 30))
+		fmt.Fprintf(&text, "# Walrus %d\n\n%s\n\n",
+			i, strings.Repeat("The walrus and the other walrus are in this part. ", 30))
 	}
 	crowd := File(t, b, kb.File{Filename: "walrus.md"}, text.String())
-	other := Note(t, b, "This long note about the animals of the north mentions the bear, the fox, the owl, and, last and least, one walrus.")
+	other := Note(t, b, "This long note about the animals of the north mentions the bear, the fox, the owl, and, last "+
+		"and least, one walrus.")
 	count := func(r *kb.SearchResult, id int64) (n int) {
 		for _, h := range r.Results {
 			if h.DocumentID == id {
@@ -389,7 +430,7 @@ func testCollections(t *testing.T, b kb.Base) {
 		}
 		want := []string{"collection:" + collection, "tag"}
 		same(t, "tags", got, want)
-		after, err := b.Document(t.Context(), d.ID)
+		after, err := b.Document(t.Context(), d.ID, 0, kb.AllChunks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -462,7 +503,7 @@ func testDelete(t *testing.T, b kb.Base) {
 	if err := b.Delete(t.Context(), d.ID); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Document(t.Context(), d.ID)
+	_, err := b.Document(t.Context(), d.ID, 0, kb.AllChunks)
 	refused(t, "deleted document", err, errkind.NotFound)
 	refused(t, "second Delete", b.Delete(t.Context(), d.ID), errkind.NotFound)
 	if r := Find(t, b, kb.SearchQuery{Query: "lived"}); r.Total != 0 {
@@ -476,7 +517,8 @@ func testDelete(t *testing.T, b kb.Base) {
 func testLists(t *testing.T, b kb.Base) {
 	var ids []int64
 	for i := range 5 {
-		ids = append(ids, File(t, b, kb.File{Filename: fmt.Sprintf("f%d.txt", i), Tags: []string{fmt.Sprint("even-", i%2 == 0)}}, fmt.Sprint("text ", i)).ID)
+		ids = append(ids, File(t, b, kb.File{Filename: fmt.Sprintf("f%d.txt", i), Tags: []string{fmt.Sprint("even-",
+			i%2 == 0)}}, fmt.Sprint("text ", i)).ID)
 	}
 	slices.Reverse(ids)
 	for _, c := range []struct {
@@ -550,13 +592,15 @@ func testJobs(t *testing.T, b kb.Base) {
 
 func testFailedJob(t *testing.T, b kb.Base) {
 	var id int64
-	for name, data := range map[string]string{"data.bin": "\x00\x01\x02\xff\xfe", "broken.docx": "\x00\x01\x02", "broken.pdf": "this is no PDF file \x00\x01\x02"} {
+	for name, data := range map[string]string{"data.bin": "\x00\x01\x02\xff\xfe", "broken.docx": "\x00\x01\x02",
+		"broken.pdf": "this is no PDF file \x00\x01\x02"} {
 		var err error
 		if id, err = b.AddFile(t.Context(), kb.File{Filename: name}, strings.NewReader(data)); err != nil {
 			t.Fatal(err)
 		}
 		j := Await(t, b, id)
-		if j.Status != kb.Failed || !strings.Contains(j.Error, ": save ") || j.DocumentID != nil || strings.Contains(j.Error, "/") {
+		if j.Status != kb.Failed || !strings.Contains(j.Error, ": save ") || j.DocumentID != nil ||
+			strings.Contains(j.Error, "/") {
 			t.Errorf("%s: job = %+v, want an error that says what to do", name, j)
 		}
 	}
@@ -578,7 +622,8 @@ func testUploads(t *testing.T, b kb.Base) {
 	_, err := b.AddFile(t.Context(), kb.File{Filename: "large.txt"}, io.LimitReader(endless{}, MaxUpload+1))
 	refused(t, "a file that is too large", err, errkind.TooLarge)
 	broken := errors.New("the sender is gone")
-	if _, err := b.AddFile(t.Context(), kb.File{Filename: "cut.txt"}, io.MultiReader(strings.NewReader("begin"), iotest.ErrReader(broken))); err == nil {
+	if _, err := b.AddFile(t.Context(), kb.File{Filename: "cut.txt"}, io.MultiReader(strings.NewReader("begin"),
+		iotest.ErrReader(broken))); err == nil {
 		t.Error("a file that was cut off was accepted")
 	}
 	list, err := b.Documents(t.Context(), kb.DocumentFilter{Limit: 10})
@@ -670,7 +715,7 @@ func testRefusals(t *testing.T, b kb.Base) {
 func testMissing(t *testing.T, b kb.Base) {
 	text := "text"
 	for _, id := range []int64{0, -1, 1, 1 << 62} {
-		_, err := b.Document(t.Context(), id)
+		_, err := b.Document(t.Context(), id, 0, kb.AllChunks)
 		refused(t, "Document", err, errkind.NotFound)
 		_, err = b.Job(t.Context(), id)
 		refused(t, "Job", err, errkind.NotFound)

@@ -29,7 +29,8 @@ func RunMeaning(t *testing.T, open func(t *testing.T, e embed.Embedder) kb.Base)
 // directions of their own, of less length.
 type topics struct{}
 
-var meanings = [][]string{{"car", "automobile", "vehicle"}, {"doctor", "physician", "surgeon"}, {"boat", "ship", "vessel"}}
+var meanings = [][]string{{"car", "automobile", "vehicle"}, {"doctor", "physician", "surgeon"}, {"boat",
+	"ship", "vessel"}}
 
 func (topics) Embed(ctx context.Context, texts []string, _ embed.Kind) ([][]float32, error) {
 	out := make([][]float32, len(texts))
@@ -85,7 +86,8 @@ func testMeaning(t *testing.T, b kb.Base) {
 		}
 	}
 	car := Note(t, b, "The automobile stands in the garage overnight.", "collection:memory")
-	doctor := File(t, b, kb.File{Filename: "clinic.md", Tags: []string{"people"}}, "A physician sees patients each morning.")
+	doctor := File(t, b, kb.File{Filename: "clinic.md", Tags: []string{"people"}},
+		"A physician sees patients each morning.")
 	await(2)
 	for _, c := range []struct {
 		q    kb.SearchQuery
@@ -136,7 +138,8 @@ func testMeaning(t *testing.T, b kb.Base) {
 	// has finds what is close in meaning.
 	vessel := Note(t, b, "A vessel needs fuel.")
 	await(2)
-	for query, want := range map[string][]int64{"ship": {car.ID}, "vessel": {vessel.ID}, "boat": {car.ID, vessel.ID}, "ship harbour": {car.ID}, "vessel harbour": {car.ID, vessel.ID}} {
+	for query, want := range map[string][]int64{"ship": {car.ID}, "vessel": {vessel.ID}, "boat": {car.ID, vessel.ID},
+		"ship harbour": {car.ID}, "vessel harbour": {car.ID, vessel.ID}} {
 		got, _ := find(kb.SearchQuery{Query: query})
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%s: %v are found, want %v", query, got, want)

@@ -116,7 +116,7 @@ func (s *suite) questions(t *testing.T) {
 		{query: "在東京都有几天", want: []string{yosan}, first: true},
 	}
 	for _, test := range tests {
-		p, err := search.Relax(s.svc).Search(t.Context(), search.Query{Text: query.MustParse(test.query), Num: 100})
+		p, err := search.Relax(t.Context(), s.svc, search.Query{Text: query.MustParse(test.query), Num: 100})
 		if err != nil {
 			t.Errorf("Search(%q) = %v", test.query, err)
 			continue
