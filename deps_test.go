@@ -36,7 +36,8 @@ var deps = map[string]string{
 	"chunk":          "document", "analysis": "", "query": "", "segment": "relevance",
 	"ignore": "", "relevance": "",
 	"passage":     "analysis document search",
-	"extract/pdf": "document extract/plain extract/pdf/cid extract/pdf/cos", "extract/pdf/cid": "", "extract/pdf/cid/make": "", "extract/pdf/cos": "",
+	"extract/pdf": "document extract/plain extract/pdf/cid extract/pdf/cos", "extract/pdf/cid": "",
+	"extract/pdf/cid/make": "", "extract/pdf/cos": "",
 
 	// Vectors, without access to disk or network.
 	"vector": "", "vector/faiss": "", "fusion": "",
@@ -147,7 +148,10 @@ var restricted = map[string]string{
 }
 
 // pure lists the packages that must not open files or sockets.
-var pure = []string{"errkind", "document", "search", "extract", "extract/plain", "extract/charset", "extract/unpack", "extract/office", "extract/markup", "extract/mail", "extract/data", "extract/code", "extract/pdf", "extract/pdf/cid", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "passage", "relevance", "spell", "compact", "sanitize", "schema", "skill",
+var pure = []string{"errkind", "document", "search", "extract", "extract/plain", "extract/charset", "extract/unpack",
+	"extract/office", "extract/markup", "extract/mail", "extract/data", "extract/code", "extract/pdf",
+	"extract/pdf/cid", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "passage", "relevance", "spell",
+	"compact", "sanitize", "schema", "skill",
 	"embed", "embed/safetensors", "embed/tokenizer", "embed/kernel", "vector", "vector/faiss", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and
@@ -225,7 +229,8 @@ var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill"}
 func TestSettingsAreNamedAtTheEdge(t *testing.T) {
 	for file, src := range goFiles(t) {
 		name := strings.TrimPrefix(path.Dir(file), "internal/")
-		if strings.HasSuffix(file, "_test.go") || slices.Contains(namesSettings, name) || strings.HasPrefix(name, "cmd/") || strings.Contains(file, "test/") {
+		if strings.HasSuffix(file, "_test.go") || slices.Contains(namesSettings, name) ||
+			strings.HasPrefix(name, "cmd/") || strings.Contains(file, "test/") {
 			continue
 		}
 		fset := token.NewFileSet()

@@ -23,7 +23,8 @@ func goFiles(t *testing.T) map[string][]byte {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != ".") {
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") &&
+			file != ".") {
 			return fs.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(file, ".go") {

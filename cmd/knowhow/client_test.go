@@ -17,14 +17,16 @@ import (
 )
 
 // launch runs the program in a home folder of its own.
-func launch(t *testing.T, home string, env []string, args ...string) (cmd *exec.Cmd, in io.WriteCloser, out, errs *bufio.Reader) {
+func launch(t *testing.T, home string, env []string, args ...string) (cmd *exec.Cmd, in io.WriteCloser, out,
+	errs *bufio.Reader) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd = exec.Command(exe, args...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.Getenv("TMPDIR"), "KNOWHOW_EMBEDDER=none", beProgram + "=1"}, env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.Getenv("TMPDIR"),
+		"KNOWHOW_EMBEDDER=none", beProgram + "=1"}, env...)
 	cmd.Dir = home
 	if in, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -75,10 +77,14 @@ func TestClientLearnsWhy(t *testing.T) {
 		status int
 		want   []string // in the message
 	}{
-		{"no folder", nil, []string{"mcp", "~/nothing"}, 1, []string{"knowhow mcp cannot start", "/nothing", "Check the spelling"}},
-		{"serve on stdio", nil, []string{"serve", "--transport", "stdio", "nothing"}, 1, []string{"nothing", "Check the spelling"}},
-		{"serve by the variable", []string{"KNOWHOW_TRANSPORT=stdio"}, []string{"serve", "nothing"}, 1, []string{"nothing"}},
-		{"mcp whatever the variable", []string{"KNOWHOW_TRANSPORT=http"}, []string{"mcp", "nothing"}, 1, []string{"nothing"}},
+		{"no folder", nil, []string{"mcp", "~/nothing"}, 1,
+			[]string{"knowhow mcp cannot start", "/nothing", "Check the spelling"}},
+		{"serve on stdio", nil, []string{"serve", "--transport", "stdio", "nothing"}, 1,
+			[]string{"nothing", "Check the spelling"}},
+		{"serve by the variable", []string{"KNOWHOW_TRANSPORT=stdio"}, []string{"serve", "nothing"}, 1,
+			[]string{"nothing"}},
+		{"mcp whatever the variable", []string{"KNOWHOW_TRANSPORT=http"}, []string{"mcp", "nothing"}, 1,
+			[]string{"nothing"}},
 		{"a file as data folder", nil, []string{"mcp", "--data", "~/file", "."}, 1, []string{"file"}},
 		{"unknown flag", nil, []string{"mcp", "--nope", "."}, 2, []string{"unknown flag --nope", "--help"}},
 		{"no source", nil, []string{"mcp"}, 2, []string{"nothing is indexed yet"}},
@@ -86,8 +92,10 @@ func TestClientLearnsWhy(t *testing.T) {
 		{"fess with a file", nil, []string{"fess", "--config", "~/file"}, 1, []string{"file"}},
 		{"datasets", nil, []string{"datasets", "--embedder", "nonsense"}, 2, []string{"embedder"}},
 		{"kb", nil, []string{"kb", "--transport", "stdio", "--data", "~/file"}, 1, []string{"file"}},
-		{"a port in use", nil, []string{"serve", "--addr", taken.Addr().String(), "."}, 1, []string{"in use", "knowhow mcp"}},
-		{"an unknown transport", []string{"KNOWHOW_TRANSPORT=tcp"}, []string{"serve", "."}, 2, []string{`got "tcp"`, "for usage. To let a client start"}},
+		{"a port in use", nil, []string{"serve", "--addr", taken.Addr().String(), "."}, 1,
+			[]string{"in use", "knowhow mcp"}},
+		{"an unknown transport", []string{"KNOWHOW_TRANSPORT=tcp"}, []string{"serve", "."}, 2,
+			[]string{`got "tcp"`, "for usage. To let a client start"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +152,8 @@ func TestStrayClient(t *testing.T) {
 	if err := os.Mkdir(docs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"serve", "--port", "0", "~/docs"}, {"kb", "--addr", "127.0.0.1:0"}, {"datasets", "--addr", "127.0.0.1:0"}} {
+	for _, args := range [][]string{{"serve", "--port", "0", "~/docs"}, {"kb", "--addr", "127.0.0.1:0"},
+		{"datasets", "--addr", "127.0.0.1:0"}} {
 		cmd, in, out, errs := launch(t, home, []string{"KNOWHOW_TRANSPORT=http"}, args...)
 		var line string
 		for !strings.HasPrefix(line, "listening on http://") { // warnings may stand before it
@@ -156,11 +165,13 @@ func TestStrayClient(t *testing.T) {
 		if _, err := io.WriteString(in, initializeLine); err != nil {
 			t.Fatal(err)
 		}
-		if message := refusal(t, out); !strings.Contains(message, "knowhow mcp") || !strings.Contains(message, strings.TrimSpace(strings.TrimPrefix(line, "listening on "))) {
+		if message := refusal(t, out); !strings.Contains(message, "knowhow mcp") ||
+			!strings.Contains(message, strings.TrimSpace(strings.TrimPrefix(line, "listening on "))) {
 			t.Errorf("%q: the client reads %q, want the command and the address", args, message)
 		}
 		in.Close()
-		if conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, "listening on http://")), "/mcp")); err != nil {
+		if conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line,
+			"listening on http://")), "/mcp")); err != nil {
 			t.Errorf("%q: the server is gone: %v", args, err)
 		} else {
 			conn.Close()
@@ -185,7 +196,8 @@ func TestMCP(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(docs, "a.md"), []byte("pears\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd, in, out, _ := launch(t, home, []string{"KNOWHOW_TRANSPORT=http", "KNOWHOW_DATA=~/data"}, "mcp", "~/My Documents")
+	cmd, in, out, _ := launch(t, home, []string{"KNOWHOW_TRANSPORT=http", "KNOWHOW_DATA=~/data"}, "mcp",
+		"~/My Documents")
 	initialize(t, in, out)
 	in.Close()
 	if got := status(cmd); got != 0 {

@@ -65,7 +65,8 @@ func start(t *testing.T, disabled bool, args ...string) (cmd *exec.Cmd, out, err
 	}
 	dir := t.TempDir()
 	pid = filepath.Join(dir, "pid")
-	text := fmt.Sprintf(`{"mcpServers": {"stuck": {"command": %q, "disabled": %v, "env": {%q: %q, %q: %q}}}}`, exe, disabled, role, beServer, pidFile, pid)
+	text := fmt.Sprintf(`{"mcpServers": {"stuck": {"command": %q, "disabled": %v, "env": {%q: %q, %q: %q}}}}`, exe,
+		disabled, role, beServer, pidFile, pid)
 	if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

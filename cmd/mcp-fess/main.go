@@ -21,5 +21,6 @@ func main() {
 		cancel(cause)
 	}()
 	stdout := cli.Prepare()
-	os.Exit(cli.Main(ctx, os.Args[1:], cli.Env{Program: "mcp-fess", Command: "fess", Lookup: os.LookupEnv}, os.Stdin, stdout, os.Stderr))
+	os.Exit(cli.Main(ctx, os.Args[1:], cli.Env{Program: "mcp-fess", Command: "fess", Lookup: os.LookupEnv}, os.Stdin,
+		stdout, os.Stderr))
 }

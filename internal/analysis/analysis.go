@@ -121,7 +121,8 @@ func Variants(s string, languages []Language, prefix bool) [][]string {
 	if n == 0 {
 		return nil
 	}
-	if last := tokens[n-1]; n >= 2 && last.CJK && tokens[n-2].CJK && tokens[n-2].End == last.End && Lone(last.Text) && !Lone(tokens[n-2].Text) {
+	if last := tokens[n-1]; n >= 2 && last.CJK && tokens[n-2].CJK && tokens[n-2].End == last.End && Lone(last.Text) &&
+		!Lone(tokens[n-2].Text) {
 		n--
 	}
 	var all [][]string

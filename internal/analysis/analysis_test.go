@@ -34,7 +34,8 @@ func TestTokens(t *testing.T) {
 		{"ligature", "ﬁle oﬃce", "file offic"},
 		{"apostrophes", "don't Don’t DON'T", "dont dont dont"},
 		{"clitics", "dog's we'll I'm they've you're he'd", "dog we i they you he"},
-		{"other apostrophes", "O'Reilly l'application rock'n'roll 'quoted' can''t x'", "o reilli l applic rock n roll quot can t x"},
+		{"other apostrophes", "O'Reilly l'application rock'n'roll 'quoted' can''t x'",
+			"o reilli l applic rock n roll quot can t x"},
 		{"apostrophe before CJK", "don't検索", "dont 検索 索"},
 		{"apostrophe and more", "it'so it's2", "it so it s2"},
 		{"soft hyphen", "infor\u00admation", "inform"},
@@ -209,7 +210,8 @@ func words(s string) (all []string) {
 
 func TestLower(t *testing.T) {
 	for in, want := range map[string]string{
-		"Straße Ångström!": "straße ångström!", "ＡＢｃ\u00a0ﾃﾞ": "abc デ", "plain text-1": "plain text-1", "q\u0307": "q\u0307",
+		"Straße Ångström!": "straße ångström!", "ＡＢｃ\u00a0ﾃﾞ": "abc デ", "plain text-1": "plain text-1",
+		"q\u0307": "q\u0307",
 	} {
 		if got := analysis.Lower(in); got != want {
 			t.Errorf("Lower(%q) = %q, want %q", in, got, want)
@@ -268,7 +270,8 @@ func consecutive(tokens, terms []string) bool {
 		if !slices.Equal(tokens[i:i+last], terms[:last]) {
 			continue
 		}
-		if tokens[i+last] == terms[last] || analysis.Lone(terms[last]) && strings.HasPrefix(tokens[i+last], terms[last]) {
+		if tokens[i+last] == terms[last] || analysis.Lone(terms[last]) &&
+			strings.HasPrefix(tokens[i+last], terms[last]) {
 			return true
 		}
 	}
@@ -372,7 +375,8 @@ func benchmarkTokens(b *testing.B, text string) {
 func BenchmarkTokensEnglish(b *testing.B)  { benchmarkTokens(b, corpus) }
 func BenchmarkTokensJapanese(b *testing.B) { benchmarkTokens(b, corpusJA) }
 func BenchmarkTokensAccented(b *testing.B) {
-	benchmarkTokens(b, strings.Repeat("Où est le café à côté de l'église ? Über die Brücke gehört es schön grüßen. ", 500))
+	benchmarkTokens(b, strings.Repeat("Où est le café à côté de l'église ? Über die Brücke gehört es schön grüßen. ",
+		500))
 }
 
 func BenchmarkAnalyze(b *testing.B) {

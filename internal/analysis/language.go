@@ -66,7 +66,8 @@ var languages = [...]language{
 	{code: "nl", stem: dutch.Stem},
 	{code: "no", stem: norwegian.Stem},
 	{code: "pt", stem: portuguese.Stem, endings: []string{
-		"cao", "ção", "coes", "ção", "ao", "ão", "oes", "ão", "aes", "ão", "avel", "ável", "aveis", "ável", "ivel", "ível", "iveis", "ível",
+		"cao", "ção", "coes", "ção", "ao", "ão", "oes", "ão", "aes", "ão", "avel", "ável", "aveis", "ável", "ivel",
+		"ível", "iveis", "ível",
 		"ancia", "ância", "ancias", "ância", "encia", "ência", "encias", "ência",
 	}},
 	{code: "ro", stem: romanian.Stem, endings: []string{"atie", "aţie", "atii", "aţii"}},
@@ -125,7 +126,8 @@ func classOf[T string | []byte](word T) scriptClass {
 		c := latinWord
 		if b := word[i]; b < 'a' || b > 'z' {
 			// а to п are D0 B0 to D0 BF, р to я are D1 80 to D1 8F.
-			if i+1 == len(word) || !(b == 0xD0 && word[i+1] >= 0xB0 && word[i+1] <= 0xBF || b == 0xD1 && word[i+1] >= 0x80 && word[i+1] <= 0x8F) {
+			if i+1 == len(word) || !(b == 0xD0 && word[i+1] >= 0xB0 && word[i+1] <= 0xBF || b == 0xD1 &&
+				word[i+1] >= 0x80 && word[i+1] <= 0x8F) {
 				return otherWord
 			}
 			c = cyrillicWord
@@ -177,7 +179,8 @@ func (l Language) stem(word string) string {
 func (info *language) restore(word string) string {
 	best := -1
 	for i := 0; i < len(info.endings); i += 2 {
-		if e := info.endings[i]; len(word) > len(e) && strings.HasSuffix(word, e) && (best < 0 || len(e) > len(info.endings[best])) {
+		if e := info.endings[i]; len(word) > len(e) && strings.HasSuffix(word, e) &&
+			(best < 0 || len(e) > len(info.endings[best])) {
 			best = i
 		}
 	}

@@ -21,11 +21,15 @@ func tokensIn(s string, l analysis.Language) []string {
 func TestForms(t *testing.T) {
 	for code, groups := range map[string][]string{
 		"en": {"connect connected connecting connection connections", "running runs run"},
-		"de": {"Haus Häuser Hauses Häusern hauser", "Buch Bücher Büchern bucher", "Straße Straßen Strasse STRASSEN", "Kündigung Kündigungen kundigungen", "Aufträge Auftrag Auftrages"},
-		"fr": {"cheval chevaux", "utiliser utilisé utilisées utilise utilisees", "qualité qualités qualite qualites", "première premier premières premieres", "journal journaux"},
-		"es": {"canción canciones cancion", "información informaciones informacion", "libro libros", "versión versiones version", "tecnología tecnologías tecnologia"},
+		"de": {"Haus Häuser Hauses Häusern hauser", "Buch Bücher Büchern bucher", "Straße Straßen Strasse STRASSEN",
+			"Kündigung Kündigungen kundigungen", "Aufträge Auftrag Auftrages"},
+		"fr": {"cheval chevaux", "utiliser utilisé utilisées utilise utilisees", "qualité qualités qualite qualites",
+			"première premier premières premieres", "journal journaux"},
+		"es": {"canción canciones cancion", "información informaciones informacion", "libro libros",
+			"versión versiones version", "tecnología tecnologías tecnologia"},
 		"it": {"libro libri", "città citta", "qualità qualita", "documento documenti"},
-		"pt": {"informação informações informacao informacoes", "versão versões versao", "livro livros", "responsável responsáveis responsavel"},
+		"pt": {"informação informações informacao informacoes", "versão versões versao", "livro livros",
+			"responsável responsáveis responsavel"},
 		"nl": {"boek boeken", "huizen huiz", "bestand bestanden"},
 		"sv": {"bil bilar bilarna", "flicka flickor flickorna"},
 		"da": {"bil bilen biler", "hest heste hestene"},
@@ -137,13 +141,15 @@ func TestFunctionWords(t *testing.T) {
 		among []analysis.Language
 		want  bool
 	}{
-		{"the", nil, true}, {"the", german, true}, {"und", nil, false}, {"und", german, true}, {"für", german, true}, {"haus", german, false},
+		{"the", nil, true}, {"the", german, true}, {"und", nil, false}, {"und", german, true}, {"für", german, true},
+		{"haus", german, false},
 	} {
 		if got := analysis.FunctionWord(tt.word, tt.among); got != tt.want {
 			t.Errorf("FunctionWord(%q, %v) = %v, want %v", tt.word, tt.among, got, tt.want)
 		}
 	}
-	for token, want := range map[string]bool{"the": true, "de:der": true, "der": false, "de:haus": false, "fr:le": true} {
+	for token, want := range map[string]bool{"the": true, "de:der": true, "der": false, "de:haus": false,
+		"fr:le": true} {
 		if got := analysis.StopToken(token); got != want {
 			t.Errorf("StopToken(%q) = %v, want %v", token, got, want)
 		}
@@ -159,7 +165,8 @@ func tokensLike(s string, l analysis.Language, token string) (texts []string) {
 }
 
 func TestTokensLike(t *testing.T) {
-	for _, tt := range []struct{ token, want string }{{"walrus", "walrus want"}, {"window", "window wild"}, {"zebra", ""}} {
+	for _, tt := range []struct{ token, want string }{{"walrus", "walrus want"}, {"window", "window wild"},
+		{"zebra", ""}} {
 		got := strings.Join(tokensLike("The Walruses want 2 windows, wildly.", analysis.English, tt.token), " ")
 		if got != tt.want {
 			t.Errorf("TokensLike(%q) = %q, want %q", tt.token, got, tt.want)
@@ -172,7 +179,8 @@ func TestTokensLike(t *testing.T) {
 // without accents are the same.
 func FuzzLanguages(f *testing.F) {
 	addTexts(f)
-	for _, s := range []string{"Häuser Bücher", "canción qualità città", "книги ёлка", "yy yéy Yoyo bbb", "ığdır İzmir", "aeiou uuu iii"} {
+	for _, s := range []string{"Häuser Bücher", "canción qualità città", "книги ёлка", "yy yéy Yoyo bbb", "ığdır İzmir",
+		"aeiou uuu iii"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -191,7 +199,8 @@ func FuzzLanguages(f *testing.F) {
 				if stem == "" || stem[0] != tk.Surface[0] {
 					t.Fatalf("%v: the token of %q is %q", l, tk.Surface, tk.Text)
 				}
-				if _, spans := analysis.Digest(s, l, analysis.NewWanted([]string{tk.Text}, nil), 40); len(spans) == 0 && i < 5 {
+				if _, spans := analysis.Digest(s, l, analysis.NewWanted([]string{tk.Text}, nil), 40); len(spans) == 0 &&
+					i < 5 {
 					t.Fatalf("%v: the digest of %q does not find %q", l, s, tk.Text)
 				}
 				if found := tokensLike(s, l, tk.Text); i < 5 && !slices.Contains(found, tk.Text) {
@@ -201,7 +210,8 @@ func FuzzLanguages(f *testing.F) {
 					continue
 				}
 				if again := tokensIn(tk.Surface, l); !slices.Equal(again, []string{tk.Text}) {
-					t.Fatalf("%v: %q is the token %q, and the same without accents, %q, is %q", l, s[tk.Start:tk.End], tk.Text, tk.Surface, again)
+					t.Fatalf("%v: %q is the token %q, and the same without accents, %q, is %q", l, s[tk.Start:tk.End],
+						tk.Text, tk.Surface, again)
 				}
 			}
 		}
@@ -216,7 +226,8 @@ func TestQuestionLanguage(t *testing.T) {
 		{"comment changer le message dans les options", "fr"},
 		{"kernel options", ""},
 	} {
-		if got := analysis.QuestionLanguage(strings.Fields(tt.text), []analysis.Language{analysis.English, german, french}); got != tt.want {
+		if got := analysis.QuestionLanguage(strings.Fields(tt.text),
+			[]analysis.Language{analysis.English, german, french}); got != tt.want {
 			t.Errorf("QuestionLanguage(%q) = %q, want %q", tt.text, got, tt.want)
 		}
 	}

@@ -69,7 +69,8 @@ func Sections(text string, headings []document.Heading) []document.Section {
 	for _, h := range usable(text, headings) {
 		p.enter(h)
 		if s := p.String(); s != "" {
-			sections = append(sections, document.Section{Offset: h.Offset, Heading: s, Continues: strings.TrimSpace(h.Text) == ""})
+			sections = append(sections, document.Section{Offset: h.Offset, Heading: s,
+				Continues: strings.TrimSpace(h.Text) == ""})
 		}
 	}
 	return sections

@@ -52,17 +52,23 @@ func TestSplit(t *testing.T) {
 			[]string{"Aaa bbb. ", "Ccc ddd eee? ", "Fff ggg"}, []string{"", "", ""}},
 		{"Japanese sentences", "今日は。明日は雨です", nil, Options{Size: 18, Max: 20},
 			[]string{"今日は。", "明日は雨です"}, []string{"", ""}},
-		{"words", "aaaa bbbb cccc", nil, Options{Size: 7, Max: 7}, []string{"aaaa ", "bbbb ", "cccc"}, []string{"", "", ""}},
-		{"no word border", "aaaaaaaaaa", nil, Options{Size: 4, Max: 4}, []string{"aaaa", "aaaa", "aa"}, []string{"", "", ""}},
+		{"words", "aaaa bbbb cccc", nil, Options{Size: 7, Max: 7}, []string{"aaaa ", "bbbb ", "cccc"},
+			[]string{"", "", ""}},
+		{"no word border", "aaaaaaaaaa", nil, Options{Size: 4, Max: 4}, []string{"aaaa", "aaaa", "aa"},
+			[]string{"", "", ""}},
 		{"runes", "ééééé", nil, Options{Size: 5, Max: 5}, []string{"éé", "éé", "é"}, []string{"", "", ""}},
 		{"rune longer than the size", "日本", nil, Options{Size: 1, Max: 4}, []string{"日", "本"}, []string{"", ""}},
 		{"headings", "intro intro\n\n# A\n\n" + long + "\n\n## B\n\n" + long + "\n\n# C\n\n" + long,
-			[]document.Heading{{Offset: 13, Level: 1, Text: "A"}, {Offset: 70, Level: 2, Text: "B"}, {Offset: 128, Level: 1, Text: "C"}}, Options{Size: 40, Max: 80},
+			[]document.Heading{{Offset: 13, Level: 1, Text: "A"}, {Offset: 70, Level: 2, Text: "B"},
+				{Offset: 128, Level: 1, Text: "C"}}, Options{Size: 40, Max: 80},
 			[]string{"intro intro\n\n", "# A\n\n" + long + "\n\n", "## B\n\n" + long + "\n\n", "# C\n\n" + long},
 			[]string{"", "A", "A > B", "C"}},
-		{"a short section is joined to the next", "# A\n\n## B\n\n" + long, []document.Heading{{Offset: 0, Level: 1, Text: "A"}, {Offset: 5, Level: 2, Text: "B"}},
+		{"a short section is joined to the next", "# A\n\n## B\n\n" + long,
+			[]document.Heading{{Offset: 0, Level: 1, Text: "A"}, {Offset: 5, Level: 2, Text: "B"}},
 			Options{Size: 60, Max: 80}, []string{"# A\n\n## B\n\n" + long}, []string{"A"}},
-		{"headings outside are ignored", "é text", []document.Heading{{Offset: -1, Level: 1, Text: "x"}, {Offset: 1, Level: 1, Text: "y"}, {Offset: 99, Level: 1, Text: "z"}},
+		{"headings outside are ignored", "é text",
+			[]document.Heading{{Offset: -1, Level: 1, Text: "x"}, {Offset: 1, Level: 1, Text: "y"},
+				{Offset: 99, Level: 1, Text: "z"}},
 			Options{}, []string{"é text"}, []string{""}},
 	}
 	for _, tt := range tests {
@@ -136,7 +142,8 @@ func FuzzSplit(f *testing.F) {
 	f.Add("\x80\xff日本", 1, 1, 0, 0)
 	f.Fuzz(func(t *testing.T, text string, h1, h2, size, max int) {
 		size, max = size%5000, max%5000
-		cs := Split(text, []document.Heading{{Offset: h2, Level: 2, Text: text}, {Offset: h1, Level: 1, Text: "A"}}, Options{Size: size, Max: max})
+		cs := Split(text, []document.Heading{{Offset: h2, Level: 2, Text: text}, {Offset: h1, Level: 1, Text: "A"}},
+			Options{Size: size, Max: max})
 		limit := max
 		if limit <= 0 {
 			limit = defaultMax

@@ -159,7 +159,8 @@ func runBridge(ts *testscript.TestScript, args []string) *runningBridge {
 	b.cmd = exec.Command(path, args...)
 	b.cmd.Dir = ts.MkAbs(".")
 	b.cmd.Stdout, b.cmd.Stderr = b.out, b.errs
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "MCP_BRIDGE_TOKEN", "GORACE", "FAKE_DIR", "MY_TOKEN", "SERVERS"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "MCP_BRIDGE_TOKEN", "GORACE", "FAKE_DIR",
+		"MY_TOKEN", "SERVERS"} {
 		b.cmd.Env = append(b.cmd.Env, name+"="+ts.Getenv(name))
 	}
 	ts.Check(b.cmd.Start())

@@ -163,7 +163,8 @@ func (c *chat) line(line string) {
 			if text != "" {
 				return bytes.Contains(state, []byte(text))
 			}
-			return bytes.Contains(state, []byte(`"status":"done"`)) || bytes.Contains(state, []byte(`"status":"failed"`))
+			return bytes.Contains(state, []byte(`"status":"done"`)) ||
+				bytes.Contains(state, []byte(`"status":"failed"`))
 		}
 		for state := []byte(nil); !ended(state); <-time.After(10 * time.Millisecond) {
 			req, err := http.NewRequest("GET", c.base+path, nil)
@@ -230,13 +231,15 @@ func (c *chat) message(line string) {
 	message, quiet := strings.CutPrefix(line, "!")
 	quoted, err := json.Marshal(c.cursor)
 	check(err)
-	message = strings.NewReplacer("$nextCursor", string(quoted), "$docID", c.docID, "$jobID", c.jobID, "$uploadID", c.upload).Replace(message)
+	message = strings.NewReplacer("$nextCursor", string(quoted), "$docID", c.docID, "$jobID", c.jobID, "$uploadID",
+		c.upload).Replace(message)
 	answers := c.send(message, !quiet)
 	// The server works at its own pace, and what it does shows in its
 	// answers alone: so they are asked for until chatTime is over.
 	again := func() bool {
 		all := strings.Join(answers, "\n")
-		return !strings.Contains(all, c.until) || slices.ContainsFunc(c.gone, func(text string) bool { return strings.Contains(all, text) })
+		return !strings.Contains(all, c.until) || slices.ContainsFunc(c.gone,
+			func(text string) bool { return strings.Contains(all, text) })
 	}
 	for again() {
 		for _, answer := range answers {
@@ -386,7 +389,8 @@ func (c *chat) startHTTP(cmd *exec.Cmd) (end func() error) {
 		check(cmd.Process.Signal(syscall.SIGTERM))
 		<-rest
 		err := cmd.Wait()
-		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGTERM {
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() &&
+			status.Signal() == syscall.SIGTERM {
 			return nil // the program of the tests does not handle signals
 		}
 		return err

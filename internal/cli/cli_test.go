@@ -113,7 +113,8 @@ func TestOtherNames(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		{"--key a", nil, "a"}, {"--token b", nil, "b"}, {"--token=b", map[string]string{"OWN": "c", "SHARED": "d"}, "b"},
+		{"--key a", nil, "a"}, {"--token b", nil, "b"}, {"--token=b", map[string]string{"OWN": "c", "SHARED": "d"},
+			"b"},
 		{"", map[string]string{"OWN": "c", "SHARED": "d"}, "c"}, {"", map[string]string{"OWN": "", "SHARED": "d"}, "d"},
 		{"", map[string]string{"SHARED": "a b"}, "SHARED: want visible ASCII characters without blanks; unset it to use no token"},
 		{"--token=", nil, "flag --token: want visible ASCII characters without blanks; leave it out to use no token"},
@@ -138,7 +139,8 @@ func TestHomeInPaths(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "me")
 	v, _ := testInvocation(map[string]string{"HOME": home})
 	for path, want := range map[string]string{
-		"~": home, "~/": home, "~/a b": filepath.Join(home, "a b"), "~you/a": "~you/a", "./~/a": "./~/a", "a~": "a~", "": "", "https://host/~/a": "https://host/~/a",
+		"~": home, "~/": home, "~/a b": filepath.Join(home, "a b"), "~you/a": "~you/a", "./~/a": "./~/a", "a~": "a~",
+		"": "", "https://host/~/a": "https://host/~/a",
 	} {
 		if got := v.expand(path); got != want {
 			t.Errorf("expand(%q) = %q, want %q", path, got, want)
@@ -169,8 +171,10 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{"success", t.Context(), nil, 0, ""},
 		{"failure", t.Context(), errors.New("why"), 1, "knowhow test: why\n"},
-		{"hint", t.Context(), fmt.Errorf("outer: %w", &hintError{errors.New("why"), "Do this."}), 1, "knowhow test: outer: why\nDo this.\n"},
-		{"usage", t.Context(), fmt.Errorf("odd: %w", errkind.Usage), 2, "knowhow test: odd\nRun \"knowhow test --help\" for usage.\n"},
+		{"hint", t.Context(), fmt.Errorf("outer: %w", &hintError{errors.New("why"), "Do this."}), 1,
+			"knowhow test: outer: why\nDo this.\n"},
+		{"usage", t.Context(), fmt.Errorf("odd: %w", errkind.Usage), 2,
+			"knowhow test: odd\nRun \"knowhow test --help\" for usage.\n"},
 		{"interrupted in order", sig(os.Interrupt), nil, 130, ""},
 		{"interrupted", sig(os.Interrupt), fmt.Errorf("reading: %w", context.Canceled), 130, ""},
 		{"interrupted and failed", sig(os.Interrupt), errors.New("why"), 130, "knowhow test: why\n"},
@@ -248,7 +252,8 @@ func TestPrepare(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(stdout) != want || !strings.Contains(stderr.String(), "stray") {
-			t.Errorf("GOGC=%q: stdout %q, stderr %q, want stdout %q and the stray print on stderr", gogc, stdout, &stderr, want)
+			t.Errorf("GOGC=%q: stdout %q, stderr %q, want stdout %q and the stray print on stderr", gogc, stdout,
+				&stderr, want)
 		}
 	}
 }
@@ -354,7 +359,8 @@ func TestDeclarations(t *testing.T) {
 				t.Errorf("%s: %s does not accept its default %q", c.name, d, d.Default)
 			}
 			if d.Help == "" || strings.HasSuffix(d.Help, ".") || d.Name == "" && d.Env == "" {
-				t.Errorf("%s: %s is declared with the name %q, the variable %q and the help %q", c.name, d, d.Name, d.Env, d.Help)
+				t.Errorf("%s: %s is declared with the name %q, the variable %q and the help %q", c.name, d, d.Name,
+					d.Env, d.Help)
 			}
 			if d.Name != "" && f.find(d.Name) != d {
 				t.Errorf("%s: %s is declared twice", c.name, d)
@@ -370,7 +376,8 @@ func TestFindFessConfig(t *testing.T) {
 	home := t.TempDir()
 	v, _ := testInvocation(map[string]string{"HOME": home})
 	_, err := v.findFessConfig()
-	want := []string{filepath.Join(home, ".mcp-feiss", "config.json"), filepath.Join(home, "mcp-feiss", "config.json"), filepath.Join(home, ".mcp-fess", "config.json")}
+	want := []string{filepath.Join(home, ".mcp-feiss", "config.json"), filepath.Join(home, "mcp-feiss", "config.json"),
+		filepath.Join(home, ".mcp-fess", "config.json")}
 	for _, path := range want {
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("findFessConfig() = %v, want an error that names %s", err, path)

@@ -90,7 +90,8 @@ func TestShells(t *testing.T) {
 			source <(knowhow completion zsh)
 			words=(${=WORDS} "$LAST"); CURRENT=${#words}; _knowhow`},
 		{"fish", "fish", []string{"-c"}, `knowhow completion fish | source; complete -C "$WORDS $LAST" | string replace -r '\t.*' ''`},
-		{"powershell", "pwsh", []string{"-NoProfile", "-Command"}, `knowhow completion powershell | Out-String | Invoke-Expression
+		{"powershell", "pwsh", []string{"-NoProfile", "-Command"},
+			`knowhow completion powershell | Out-String | Invoke-Expression
 			$line = "$env:WORDS $env:LAST"
 			([System.Management.Automation.CommandCompletion]::CompleteInput($line, $line.Length, $null)).CompletionMatches.CompletionText`},
 	}
@@ -113,7 +114,8 @@ func TestShells(t *testing.T) {
 			for _, tt := range tests {
 				cmd := exec.Command(path, append(shell.args, shell.script)...)
 				cmd.Dir = bin
-				cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "KNOWHOW_DATA="+data,
+				cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+					"KNOWHOW_DATA="+data,
 					"WORDS="+tt.words, "LAST="+tt.last, "HOME="+t.TempDir())
 				out, err := cmd.CombinedOutput()
 				got := strings.Fields(string(out))

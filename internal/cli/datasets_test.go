@@ -58,17 +58,20 @@ func TestDatasetsWithServer(t *testing.T) {
 	web := httptest.NewServer(fake)
 	defer web.Close()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a": "An apple a day keeps the doctor away.", "b": "A pear tree stands in the garden.", "c": "Plums are picked in the late summer."} {
+	for name, text := range map[string]string{"a": "An apple a day keeps the doctor away.",
+		"b": "A pear tree stands in the garden.", "c": "Plums are picked in the late summer."} {
 		if err := os.WriteFile(filepath.Join(dir, name+".txt"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env := map[string]string{"EMBED_URL": web.URL, "EMBED_MODEL": "fruit", "EMBED_API_KEY": "k3y", "KNOWHOW_DATASETS": filepath.Join(dir, "sets")}
+	env := map[string]string{"EMBED_URL": web.URL, "EMBED_MODEL": "fruit", "EMBED_API_KEY": "k3y",
+		"KNOWHOW_DATASETS": filepath.Join(dir, "sets")}
 	run := func(want int, args ...string) string {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
-		got := Main(t.Context(), append([]string{"datasets"}, args...), Env{Program: "knowhow", Lookup: lookup}, strings.NewReader(""), &stdout, &stderr)
+		got := Main(t.Context(), append([]string{"datasets"}, args...), Env{Program: "knowhow", Lookup: lookup},
+			strings.NewReader(""), &stdout, &stderr)
 		if got != want {
 			t.Fatalf("%q ended with %d, want %d: %s", args, got, want, &stderr)
 		}

@@ -133,7 +133,8 @@ func (o *createCommand) run(ctx context.Context, v *invocation) error {
 	if created.Vectors == 0 {
 		vectors = "without vectors (it is searched by words)"
 	}
-	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s; this took %s\n", verb, o.ID, sanitize.Escape(created.Folder),
+	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s; this took %s\n", verb, o.ID,
+		sanitize.Escape(created.Folder),
 		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors,
 		terminal.Duration(time.Since(start)))
 	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program,

@@ -72,7 +72,8 @@ func embedderError(setting string, err error) error {
 // due to.
 func explainModel(err error) error {
 	setting := map[errkind.Reason]string{
-		remote.URLReason: "--embedder or EMBED_URL", remote.ModelReason: "EMBED_MODEL", remote.KeyReason: "EMBED_API_KEY",
+		remote.URLReason: "--embedder or EMBED_URL", remote.ModelReason: "EMBED_MODEL",
+		remote.KeyReason:     "EMBED_API_KEY",
 		remote.TimeoutReason: "EMBED_TIMEOUT", remote.DimensionReason: "EMBED_MODEL",
 	}[errkind.ReasonOf(err)]
 	if setting == "" {

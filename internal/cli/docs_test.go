@@ -95,7 +95,8 @@ func flagTable(v *invocation, c command) string {
 		if d.alias != "" {
 			help += "; also `--" + d.alias + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(name), code(d.Default), strings.TrimSuffix(code(d.Env)+", "+code(d.aliasEnv), ", "), help)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(name), code(d.Default),
+			strings.TrimSuffix(code(d.Env)+", "+code(d.aliasEnv), ", "), help)
 	}
 	return b.String()
 }
@@ -109,7 +110,8 @@ func TestDocumentedFlags(t *testing.T) {
 			known[d.Name] = true
 		}
 	}
-	for _, name := range []string{"serve.md", "command-line.md", "notes.md", "datasets.md", "fess.md", "skills.md", "bridge.md", "content.md", "jobs.md", "security.md", "troubleshooting.md"} {
+	for _, name := range []string{"serve.md", "command-line.md", "notes.md", "datasets.md", "fess.md", "skills.md",
+		"bridge.md", "content.md", "jobs.md", "security.md", "troubleshooting.md"} {
 		for _, m := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(page(t, name), -1) {
 			if !known[m[1]] {
 				t.Errorf("docs/%s mentions --%s, which does not exist", name, m[1])

@@ -94,7 +94,8 @@ func boundLines(message string) string {
 // argumentNames has what the arguments of tools and of the knowledge base are
 // called on the command line.
 var argumentNames = map[string]string{
-	"query": "QUERY", "start": "--start", "num": "--top", "top": "--top", "topK": "--top-k", "lang": "--lang", "sort": "--sort",
+	"query": "QUERY", "start": "--start", "num": "--top", "top": "--top", "topK": "--top-k", "lang": "--lang",
+	"sort": "--sort",
 	"path": "PATH", "section": "--section", "from": "--from", "cursor": "--cursor",
 	"text": "TEXT", "title": "--title", "collection": "--collection", "tags": "--tag",
 }

@@ -104,7 +104,8 @@ func corpus(n int) []document.Document {
 // farAway returns a document of label finance that is on the web.
 func farAway(id, address string) document.Document {
 	return document.Document{
-		ID: id, Label: "finance", Path: id, URL: address, Title: "Page " + id, Text: strings.Repeat("What the index knows of it. ", 40),
+		ID: id, Label: "finance", Path: id, URL: address, Title: "Page " + id,
+		Text: strings.Repeat("What the index knows of it. ", 40),
 		Lang: "en", MIMEType: "text/html", FileType: "html", Filename: id, Host: "web.example.com",
 		Modified: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
 	}

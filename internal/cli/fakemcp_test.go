@@ -144,7 +144,8 @@ func (s *fakeServer) list() []string {
 	for _, name := range names {
 		tool, ok := fakeTools[name]
 		if !ok {
-			tool = fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, "Does "+name+"."+os.Getenv("FAKE_MOOD"))
+			tool = fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name,
+				"Does "+name+"."+os.Getenv("FAKE_MOOD"))
 		}
 		tools = append(tools, tool)
 	}

@@ -112,7 +112,8 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fes
 	defer bridge.Close(ctx)
 	t := &c.HTTPTransport
 	s := &server{
-		invocation: v, log: log, stdio: o.Transport == "stdio", mcp: bridge.MCP, path: t.Path, host: t.BindAddress, port: t.Port,
+		invocation: v, log: log, stdio: o.Transport == "stdio", mcp: bridge.MCP, path: t.Path, host: t.BindAddress,
+		port: t.Port,
 		guard: httpguard.Options{
 			Token:          c.Security.HTTPAuthToken,
 			AllowedOrigins: append(t.AllowedOrigins, o.AllowOrigin...),
@@ -141,7 +142,8 @@ func (v *invocation) findFessConfig() (string, error) {
 	if path == "" {
 		return "", &hintError{
 			fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
-			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help"),
+			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0],
+				v.name+" --help"),
 		}
 	}
 	return path, nil

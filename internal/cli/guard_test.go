@@ -109,7 +109,8 @@ func runFolders(t *testing.T, args ...string) *running {
 		t.Fatal(err)
 	}
 	return run(t, `(?m)^listening on http://(127\.0\.0\.1:\d+)/mcp$`,
-		append([]string{"serve", "--addr", "127.0.0.1:0", "--no-watch", "--data", filepath.Join(dir, "data"), docs}, args...)...)
+		append([]string{"serve", "--addr", "127.0.0.1:0", "--no-watch", "--data", filepath.Join(dir, "data"), docs},
+			args...)...)
 }
 
 // runInvoke serves POST /invoke over no server.
@@ -119,7 +120,8 @@ func runInvoke(t *testing.T, args ...string) *running {
 	if err := os.WriteFile("mcp_settings.json", []byte(`{"mcpServers": {}}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return run(t, `Server listening on http://(localhost:\d+)\n`, append([]string{"start", "--port", "0", "--mcp-settings", "mcp_settings.json"}, args...)...)
+	return run(t, `Server listening on http://(localhost:\d+)\n`,
+		append([]string{"start", "--port", "0", "--mcp-settings", "mcp_settings.json"}, args...)...)
 }
 
 // Every path is guarded alike against the pages of other sites.
@@ -136,10 +138,12 @@ func TestCrossSite(t *testing.T) {
 		{"page of another port", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
 		{"same-origin", map[string]string{"Sec-Fetch-Site": "same-origin"}, 0},
 		{"address bar", map[string]string{"Sec-Fetch-Site": "none"}, 0},
-		{"page of another port, with its origin", map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:80"}, 403},
+		{"page of another port, with its origin", map[string]string{"Sec-Fetch-Site": "same-site",
+			"Origin": "http://localhost:80"}, 403},
 		{"foreign page", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": evil}, 403},
 	} {
-		for path, status := range map[string]int{"/mcp": 406, "/mcp/docs": 406, "/fess/api/v1/documents?q=pears": 200, "/nothing": 404, "/healthz": 200} {
+		for path, status := range map[string]int{"/mcp": 406, "/mcp/docs": 406, "/fess/api/v1/documents?q=pears": 200,
+			"/nothing": 404, "/healthz": 200} {
 			want := tc.status
 			if want == 0 {
 				want = status
@@ -158,7 +162,8 @@ func TestCrossSite(t *testing.T) {
 			}
 		}
 	}
-	if got, _, body := folders.ask(t, "GET", "/fess/api/v1/health", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": app}); got != 200 {
+	if got, _, body := folders.ask(t, "GET", "/fess/api/v1/health",
+		map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": app}); got != 200 {
 		t.Errorf("GET /fess of an allowed page = %d %s, want 200", got, body)
 	}
 }
@@ -167,9 +172,11 @@ func TestCrossSite(t *testing.T) {
 func TestPreflight(t *testing.T) {
 	r := runFolders(t, "--token", "s3cret", "--allow-origin", "https://app.example")
 	for path, want := range map[string]int{"/mcp": 204, "/mcp/docs": 204, "/fess/api/v1/health": 401, "/": 401} {
-		status, header, body := r.ask(t, "OPTIONS", path, map[string]string{"Origin": "https://app.example", "Access-Control-Request-Method": "POST"})
+		status, header, body := r.ask(t, "OPTIONS", path,
+			map[string]string{"Origin": "https://app.example", "Access-Control-Request-Method": "POST"})
 		if status != want || (header.Get("Access-Control-Allow-Origin") != "") != (want == 204) {
-			t.Errorf("OPTIONS %s = %d %s with Access-Control-Allow-Origin %q, want %d", path, status, body, header.Get("Access-Control-Allow-Origin"), want)
+			t.Errorf("OPTIONS %s = %d %s with Access-Control-Allow-Origin %q, want %d", path, status, body,
+				header.Get("Access-Control-Allow-Origin"), want)
 		}
 		if status, _, body := r.ask(t, "GET", path, map[string]string{"Origin": "https://app.example"}); status != 401 {
 			t.Errorf("GET %s without a token = %d %s, want 401", path, status, body)
@@ -186,10 +193,14 @@ func TestNoRedirects(t *testing.T) {
 		path   string
 		status int
 	}{
-		{folders, "/fess//api/v1/health", 200}, {folders, "/fess/api//v1/documents/?q=pears", 200}, {folders, "/fess/api/v2//health", 200},
-		{folders, "/fess", 404}, {folders, "/fess/", 404}, {folders, "//fess/api/v1/health", 404}, {folders, "/fess/../mcp", 404},
-		{folders, "/mcp//docs", 404}, {folders, "/mcp/docs/", 404}, {folders, "/mcp/", 404}, {folders, "/mcp/../fess/api/v1/health", 404},
-		{folders, "/mcp/./docs", 404}, {folders, "//mcp", 404}, {folders, "/healthz/", 404}, {folders, "//healthz", 404},
+		{folders, "/fess//api/v1/health", 200}, {folders, "/fess/api//v1/documents/?q=pears", 200},
+		{folders, "/fess/api/v2//health", 200},
+		{folders, "/fess", 404}, {folders, "/fess/", 404}, {folders, "//fess/api/v1/health", 404},
+		{folders, "/fess/../mcp", 404},
+		{folders, "/mcp//docs", 404}, {folders, "/mcp/docs/", 404}, {folders, "/mcp/", 404},
+		{folders, "/mcp/../fess/api/v1/health", 404},
+		{folders, "/mcp/./docs", 404}, {folders, "//mcp", 404}, {folders, "/healthz/", 404},
+		{folders, "//healthz", 404},
 		{bridge, "/invoke//", 404}, {bridge, "//", 404}, {bridge, "//servers", 404}, {bridge, "/tools/../servers", 404},
 	} {
 		if got, header, body := tc.r.ask(t, "GET", tc.path, nil); got != tc.status {

@@ -73,7 +73,8 @@ var misdeeds = map[string]func(w http.ResponseWriter, r *http.Request, contentTy
 	},
 
 	// Something else.
-	"login": say(http.StatusOK, "text/html; charset=utf-8", `<html><form action="https://sso.secret7.corp.example/">hunter2 password</form></html>`),
+	"login": say(http.StatusOK, "text/html; charset=utf-8",
+		`<html><form action="https://sso.secret7.corp.example/">hunter2 password</form></html>`),
 	"image": say(http.StatusOK, "image/png", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"),
 	"list":  say(http.StatusOK, "application/json", `[{"doc_id":"x"}]`),
 	"shape": say(http.StatusOK, "application/json", `{"record_count":{"secret7":1},"data":{"doc_id":["x"]}}`),

@@ -32,7 +32,8 @@ func TestMemory(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(ctx, program, "kb", "--transport", "stdio")
 		cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home}
-		session, err := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+		session, err := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, nil).Connect(ctx,
+			&mcp.CommandTransport{Command: cmd}, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -47,6 +48,7 @@ func TestMemory(t *testing.T) {
 			}
 		}
 	}
-	client("writer", "kb_addnote", map[string]any{"text": "Customer Acme wants invoices in Euro.", "collection": "memory"}, "job_id")
+	client("writer", "kb_addnote", map[string]any{"text": "Customer Acme wants invoices in Euro.",
+		"collection": "memory"}, "job_id")
 	client("reader", "kb_search", map[string]any{"query": "currency of bills", "collection": "memory"}, "Acme")
 }

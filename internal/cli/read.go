@@ -145,7 +145,8 @@ func (d *folders) readFirst(ctx context.Context, operand string, in searchmcp.Re
 		}
 		return read(wide, searchmcp.DocumentArgs{DocID: id})
 	}
-	if result, err := read(wide, searchmcp.DocumentArgs{DocID: operand}); err == nil || !errors.Is(err, errkind.NotFound) && !errors.Is(err, errkind.Invalid) {
+	if result, err := read(wide, searchmcp.DocumentArgs{DocID: operand}); err == nil ||
+		!errors.Is(err, errkind.NotFound) && !errors.Is(err, errkind.Invalid) {
 		return result, err
 	}
 	switch found, err := d.named(ctx, operand); {
@@ -172,7 +173,8 @@ func (d *folders) named(ctx context.Context, name string) ([]search.Hit, error) 
 	}
 	var found []search.Hit
 	for start := 0; start < search.Window && len(found) <= maxNamed; start += search.MaxNum { // many notes have one file name
-		page, err := d.backend.Search(ctx, search.Query{Text: text, Start: start, Num: search.MaxNum, Sort: []search.SortKey{{Field: "filename"}}})
+		page, err := d.backend.Search(ctx, search.Query{Text: text, Start: start, Num: search.MaxNum,
+			Sort: []search.SortKey{{Field: "filename"}}})
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +207,8 @@ func (d *folders) severalNamed(name string, found []search.Hit) error {
 		}
 		paths.WriteString(sanitize.Escape(h.Path))
 	}
-	return &hintError{fmt.Errorf("%s documents have the name %s", count, spell.Quote(name)), "Name one of them by its path:" + paths.String()}
+	return &hintError{fmt.Errorf("%s documents have the name %s", count, spell.Quote(name)),
+		"Name one of them by its path:" + paths.String()}
 }
 
 // notFound returns the error for a document that does not exist. wide has the
@@ -218,11 +221,14 @@ func (d *folders) notFound(ctx context.Context, wide *folders, name string) erro
 	if d.here {
 		if found, err := wide.named(ctx, name); err == nil && len(found) > 0 {
 			h := found[0]
-			return &hintError{fmt.Errorf("the source of this folder, %s, has no document %s", d.sources[0].Label, spell.Quote(name)),
-				fmt.Sprintf("The source %s has one: %s. To read documents of all sources, add --all.", h.Labels[0], sanitize.Escape(h.Path))}
+			return &hintError{fmt.Errorf("the source of this folder, %s, has no document %s", d.sources[0].Label,
+				spell.Quote(name)),
+				fmt.Sprintf("The source %s has one: %s. To read documents of all sources, add --all.", h.Labels[0],
+					sanitize.Escape(h.Path))}
 		}
 	}
-	hint := fmt.Sprintf("Find it with %q, or check with %q what is left out.", d.advised("search"), d.advised("status", "--left-out"))
+	hint := fmt.Sprintf("Find it with %q, or check with %q what is left out.", d.advised("search"),
+		d.advised("status", "--left-out"))
 	if path, aerr := filepath.Abs(name); aerr == nil && fileExists(path) {
 		indexed := slices.ContainsFunc(wide.sources, func(src document.Source) bool { return pathIn(src, path) != "" })
 		switch folder := isFolder(path); {
@@ -231,7 +237,8 @@ func (d *folders) notFound(ctx context.Context, wide *folders, name string) erro
 		case folder:
 			hint = "It is a folder. Index it with: " + d.advised("serve", commandWord(sanitize.Escape(name)))
 		case indexed:
-			hint = fmt.Sprintf("The file is not indexed yet. Index it with: %s. Follow the progress with: %s", d.advised("serve"), d.advised("status"))
+			hint = fmt.Sprintf("The file is not indexed yet. Index it with: %s. Follow the progress with: %s",
+				d.advised("serve"), d.advised("status"))
 		default:
 			hint = "The file belongs to no source. Index its folder with: " + d.advised("serve", "FOLDER")
 		}
@@ -266,7 +273,8 @@ func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) 
 			if p.Message != "" {
 				hint = printableLines(p.Message)
 			}
-			return &hintError{fmt.Errorf("%s in the source %s is left out (%s)", spell.Quote(p.Path), src.Label, p.Reason), hint}, nil
+			return &hintError{fmt.Errorf("%s in the source %s is left out (%s)", spell.Quote(p.Path), src.Label,
+				p.Reason), hint}, nil
 		}
 	}
 	return nil, nil
@@ -330,7 +338,8 @@ func (d *folders) readRest(ctx context.Context, p *searchmcp.Piece, all bool) (s
 	text.WriteString(p.Text)
 	end := p.End
 	for all && p.NextCursor != "" && (end == 0 || p.Offset+int64(len(p.Text)) < end) {
-		in := searchmcp.ReadArgs{DocumentArgs: searchmcp.DocumentArgs{DocID: p.DocID}, Cursor: p.NextCursor, MaxChars: maxReadChars}
+		in := searchmcp.ReadArgs{DocumentArgs: searchmcp.DocumentArgs{DocID: p.DocID}, Cursor: p.NextCursor,
+			MaxChars: maxReadChars}
 		var err error
 		if p, err = d.tools.Read(ctx, in); err != nil {
 			return "", err

@@ -25,7 +25,8 @@ func TestReadLongDocuments(t *testing.T) {
 	} {
 		got, stderr, status := run(t, data, append([]string{"read"}, strings.Fields(tt.args)...)...)
 		if status != 0 || got != tt.want {
-			t.Errorf("read %s = %d with %d bytes, want %d; stderr %q; it ends with %q", tt.args, status, len(got), len(tt.want), stderr, got[max(0, len(got)-40):])
+			t.Errorf("read %s = %d with %d bytes, want %d; stderr %q; it ends with %q", tt.args, status, len(got),
+				len(tt.want), stderr, got[max(0, len(got)-40):])
 		}
 	}
 }

@@ -140,7 +140,8 @@ func setStore(env *testscript.Env) error {
 	prefix := "test-" + strings.ToLower(rand.Text()[:12])
 	env.Setenv("STORE", "opensearch+"+server+"/"+prefix)
 	env.Defer(func() {
-		req, err := http.NewRequest(http.MethodDelete, server+"/"+prefix+"-documents-1,"+prefix+"-chunks-1,"+prefix+"-state", nil)
+		req, err := http.NewRequest(http.MethodDelete,
+			server+"/"+prefix+"-documents-1,"+prefix+"-chunks-1,"+prefix+"-state", nil)
 		if err == nil {
 			if resp, err := http.DefaultClient.Do(req); err == nil {
 				resp.Body.Close()

@@ -56,7 +56,8 @@ type searchCommand struct {
 }
 
 func (o *searchCommand) run(ctx context.Context, v *invocation) error {
-	return v.withFolders(ctx, &o.folderFlags, &o.embedderFlags, func(d *folders) error { return v.runSearch(ctx, d, o) })
+	return v.withFolders(ctx, &o.folderFlags, &o.embedderFlags,
+		func(d *folders) error { return v.runSearch(ctx, d, o) })
 }
 
 // folderFlags choose the sources of a command.
@@ -80,7 +81,8 @@ type folders struct {
 
 // withFolders opens the index or the store and calls f with the sources that the
 // flags choose. Searches by meaning use the model.
-func (v *invocation) withFolders(ctx context.Context, o *folderFlags, model *embedderFlags, f func(*folders) error) error {
+func (v *invocation) withFolders(ctx context.Context, o *folderFlags, model *embedderFlags,
+	f func(*folders) error) error {
 	if o.All && len(o.Labels) > 0 {
 		return v.usagef("--all and --label exclude each other")
 	}
@@ -130,7 +132,8 @@ func (v *invocation) openFolders(ctx context.Context, f *datafolder.Folder, o *f
 	d := (&folders{invocation: v, folder: f, known: known}).of(known)
 	switch {
 	case len(o.Labels) > 0:
-		d = d.of(slices.DeleteFunc(slices.Clone(known), func(s document.Source) bool { return !slices.Contains(o.Labels, s.Label) }))
+		d = d.of(slices.DeleteFunc(slices.Clone(known),
+			func(s document.Source) bool { return !slices.Contains(o.Labels, s.Label) }))
 	case !o.All && len(known) > 1:
 		if src := currentSource(known); src != nil {
 			d = d.of([]document.Source{*src})
@@ -176,7 +179,8 @@ func currentSource(known []document.Source) *document.Source {
 func (d *folders) searched() string {
 	switch {
 	case d.here:
-		return fmt.Sprintf("Only the source of this folder was searched: %s. To search all sources, add --all.", d.sources[0].Label)
+		return fmt.Sprintf("Only the source of this folder was searched: %s. To search all sources, add --all.",
+			d.sources[0].Label)
 	case len(d.sources) < len(d.known):
 		return "Only some sources were searched: " + strings.Join(serving.Labels(d.sources), ", ") + "."
 	}
@@ -194,7 +198,8 @@ func showJSON(screen *terminal.Screen, v any) error {
 
 // runSearch searches, and prints what is found.
 func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchCommand) error {
-	r, err := d.tools.Search(ctx, searchmcp.SearchArgs{Query: o.Query, PageSize: o.Top, Start: o.Start, MaxChars: o.Chars, Lang: o.Lang, Sort: o.Sort})
+	r, err := d.tools.Search(ctx, searchmcp.SearchArgs{Query: o.Query, PageSize: o.Top, Start: o.Start,
+		MaxChars: o.Chars, Lang: o.Lang, Sort: o.Sort})
 	if err != nil {
 		return err
 	}
@@ -228,14 +233,16 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchCommand
 func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchCommand, p *searchmcp.SearchResult) error {
 	switch {
 	case p.Total > 0:
-		return &hintError{fmt.Errorf("no documents after the first %d", o.Start), fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}
+		return &hintError{fmt.Errorf("no documents after the first %d", o.Start),
+			fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}
 	case len(p.Incomplete) > 0:
 		return &hintError{errors.New("nothing found so far"), v.incompleteText(d.sources, p.Incomplete)}
 	case p.Partial:
 		return &hintError{errors.New("nothing found so far"), partialHint}
 	case p.Indexing != nil:
-		return &hintError{errors.New("nothing found so far"), fmt.Sprintf("Indexing has done %d of %s: search again later.",
-			p.Indexing.Done, terminal.Plural(p.Indexing.Total, "document"))}
+		return &hintError{errors.New("nothing found so far"),
+			fmt.Sprintf("Indexing has done %d of %s: search again later.",
+				p.Indexing.Done, terminal.Plural(p.Indexing.Total, "document"))}
 	}
 	hint := "Try fewer or other words." + sanitize.Escape(p.Advice) // the values of a field, and what has vectors
 	if len(p.DidYouMean) > 0 {
@@ -263,10 +270,12 @@ func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchComm
 	if d.here {
 		hint += "\n" + d.searched()
 	} else {
-		hint += fmt.Sprintf("\nSearched: %s. To search another folder, index it with: %s", strings.Join(labels, ", "), v.advised("serve", "FOLDER"))
+		hint += fmt.Sprintf("\nSearched: %s. To search another folder, index it with: %s", strings.Join(labels, ", "),
+			v.advised("serve", "FOLDER"))
 	}
 	if leftOut > 0 {
-		hint += fmt.Sprintf("\n%s left out of the index. List the reasons with: %s", areLeft(leftOut), v.advised("status", "--left-out"))
+		hint += fmt.Sprintf("\n%s left out of the index. List the reasons with: %s", areLeft(leftOut),
+			v.advised("status", "--left-out"))
 	}
 	return &hintError{errors.New("nothing found"), hint}
 }
@@ -351,7 +360,8 @@ func pageText(screen *terminal.Screen, p *searchmcp.SearchResult, several bool) 
 		path = sanitize.Escape(path)
 		if screen.Terminal() {
 			number := fmt.Sprintf("%d. ", p.Query.Start+i+1)
-			b.WriteString(screen.Wrap(number+title, "", terminal.Mark{Start: len(number), End: len(number) + len(title)}))
+			b.WriteString(screen.Wrap(number+title, "",
+				terminal.Mark{Start: len(number), End: len(number) + len(title)}))
 			b.WriteString(screen.Link(screen.Accent(path), h.URL))
 			if !h.Modified.IsZero() {
 				b.WriteString(screen.Soft("  " + h.Modified.Local().Format(time.DateOnly)))

@@ -51,7 +51,8 @@ func TestSearchOnATerminal(t *testing.T) {
 	}
 	date := info.ModTime().Local().Format(time.DateOnly)
 	want := "1. \x1b[1mGuide\x1b[22m\n" +
-		"\x1b]8;;file://" + docs + "/sub/guide.md\x1b\\\x1b[36msub/guide.md\x1b[39m\x1b]8;;\x1b\\\x1b[2m  " + date + "\x1b[22m\n" +
+		"\x1b]8;;file://" + docs + "/sub/guide.md\x1b\\\x1b[36msub/guide.md\x1b[39m\x1b]8;;\x1b\\\x1b[2m  " + date +
+		"\x1b[22m\n" +
 		strings.NewReplacer("[", "\x1b[1m", "]", "\x1b[22m").Replace("  # Guide\n\n  ## Growing\n\n  [Pears] are grown on trees, and a [pear]\n  tree needs much water in summer.\n")
 	env := map[string]string{"KNOWHOW_DATA": data, "PAGER": ""}
 	if diff := cmp.Diff(want, onTerminal(t, env, "search", "pear")); diff != "" {
@@ -69,24 +70,27 @@ func TestSearchOnATerminal(t *testing.T) {
 func TestHostileDocuments(t *testing.T) {
 	const evil = "\x1b]0;owned\x07\x1b[31mred\x1b[2J\u009b31m\u202ereversed\u2066\u0090q\u009c\r\b\x7f"
 	data, docs := indexFiles(t, map[string]string{
-		"a\x1b]8;;http:evil\x1b\\\u202e\nb.md": "# Pears " + evil + "\n\nPears " + evil + " and\u2028more\n\n## Sub " + evil + "\n\npears\n",
-		"plain.txt":                            "pears " + evil + "\n",
-		".hidden\x1b[31m":                      "x",
-		"page.html":                            "<title>pears \u009b31m &#27;[31m &#x9b;31m</title><p>pears &#27;]0;x&#7;</p>",
+		"a\x1b]8;;http:evil\x1b\\\u202e\nb.md": "# Pears " + evil + "\n\nPears " + evil + " and\u2028more\n\n## Sub " +
+			evil + "\n\npears\n",
+		"plain.txt":       "pears " + evil + "\n",
+		".hidden\x1b[31m": "x",
+		"page.html":       "<title>pears \u009b31m &#27;[31m &#x9b;31m</title><p>pears &#27;]0;x&#7;</p>",
 	})
 	env := map[string]string{"KNOWHOW_DATA": data, "PAGER": "", "NO_COLOR": "1"}
 	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
 	for _, args := range [][]string{
 		{"search", "pears"}, {"search", "--json", "pears"}, {"search", "--max-chars", "0", "pears"},
 		{"read", "plain.txt"}, {"read", "--json", "plain.txt"}, {"read", "page.html"},
-		{"read", docs + "/a\x1b]8;;http:evil\x1b\\\u202e\nb.md"}, {"read", evil}, {"read", "plain.txt", "--section", evil},
+		{"read", docs + "/a\x1b]8;;http:evil\x1b\\\u202e\nb.md"}, {"read", evil},
+		{"read", "plain.txt", "--section", evil},
 		{"status"}, {"status", "--left-out"}, {"status", "--json"},
 	} {
 		var out bytes.Buffer
 		Main(t.Context(), args, Env{Program: "knowhow", Lookup: lookup}, strings.NewReader(""), &out, &out)
 		for what, text := range map[string]string{"a pipe": out.String(), "a terminal": onTerminal(t, env, args...)} {
 			if i := strings.IndexFunc(text, controls); i >= 0 {
-				t.Errorf("%q in %s prints the control character %q in %q", args, what, []rune(text[i:])[0], text[max(0, i-20):min(len(text), i+20)])
+				t.Errorf("%q in %s prints the control character %q in %q", args, what, []rune(text[i:])[0],
+					text[max(0, i-20):min(len(text), i+20)])
 			}
 			if what == "a pipe" && text == "" {
 				t.Errorf("%q printed nothing", args)
@@ -96,7 +100,8 @@ func TestHostileDocuments(t *testing.T) {
 	// With styles, the only sequences are those of the program.
 	delete(env, "NO_COLOR")
 	text := onTerminal(t, env, "search", "pears")
-	for _, sequence := range []string{"\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[36m", "\x1b[39m", "\x1b]8;;file:///", "\x1b]8;;\x1b\\", "\x1b\\"} {
+	for _, sequence := range []string{"\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[36m", "\x1b[39m", "\x1b]8;;file:///",
+		"\x1b]8;;\x1b\\", "\x1b\\"} {
 		if !strings.Contains(text, sequence) {
 			t.Errorf("no %q in %q", sequence, text)
 		}

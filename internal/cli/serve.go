@@ -44,8 +44,9 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 		}
 	}
 	options := serving.Options{
-		Folder: f, Sources: sources, Groups: o.Tools.search, Domain: string(o.Domain), DomainName: o.DomainName, MaxUpload: int64(o.MaxUpload),
-		Once: o.NoWatch, Lines: s.lines, Version: version(), Log: s.log,
+		Folder: f, Sources: sources, Groups: o.Tools.search, Domain: string(o.Domain), DomainName: o.DomainName,
+		MaxUpload: int64(o.MaxUpload),
+		Once:      o.NoWatch, Lines: s.lines, Version: version(), Log: s.log,
 	}
 	if o.Tools.kb {
 		uploads, err := openUploads(f.Dir, kbmcp.UploadOptions{MaxSize: int64(o.MaxUpload)})

@@ -151,7 +151,8 @@ func (p *patterns) set(s string) error {
 		return nil
 	}
 	if err := ignore.Check(s); err != nil {
-		return fmt.Errorf(`want a pattern in the syntax of .gitignore, such as "*.md" or "drafts/" (%s)`, errkind.Message(err))
+		return fmt.Errorf(`want a pattern in the syntax of .gitignore, such as "*.md" or "drafts/" (%s)`,
+			errkind.Message(err))
 	}
 	if *p = append(*p, s); len(*p) > maxPatterns {
 		return fmt.Errorf("want at most %d patterns for a source", maxPatterns)

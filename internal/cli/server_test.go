@@ -94,12 +94,14 @@ func TestServeTaken(t *testing.T) {
 	defer taken.Close()
 	v, stderr := testInvocation(nil)
 	s := &server{
-		invocation: v, host: "127.0.0.1", port: taken.Addr().(*net.TCPAddr).Port, path: "/mcp", portHint: "Take another.",
-		log: slog.New(slog.DiscardHandler),
+		invocation: v, host: "127.0.0.1", port: taken.Addr().(*net.TCPAddr).Port, path: "/mcp",
+		portHint: "Take another.",
+		log:      slog.New(slog.DiscardHandler),
 	}
 	err = s.serve(t.Context())
 	want := "listening on " + taken.Addr().String() + ": the port is in use by another program"
-	if hint, ok := errors.AsType[*hintError](err); !ok || errkind.Message(err) != want || hint.hint != "End the program that uses it. Take another." {
+	if hint, ok := errors.AsType[*hintError](err); !ok || errkind.Message(err) != want ||
+		hint.hint != "End the program that uses it. Take another." {
 		t.Errorf("serve = %v, want %q with the hint", err, want)
 	}
 	if stderr.Len() > 0 {
@@ -112,7 +114,8 @@ func TestServeTaken(t *testing.T) {
 func TestServeTakenByKnowhow(t *testing.T) {
 	ready := make(chan string, 1)
 	v, _ := testInvocation(nil)
-	first := server{invocation: v, host: "127.0.0.1", path: "/mcp", ready: func(url string) { ready <- url }, log: slog.New(slog.DiscardHandler)}
+	first := server{invocation: v, host: "127.0.0.1", path: "/mcp", ready: func(url string) { ready <- url },
+		log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- first.serve(ctx) }()

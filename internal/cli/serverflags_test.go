@@ -34,7 +34,8 @@ func TestFlagsOfServers(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, level := range []string{"warn", "ERROR"} {
-				args := append([]string{tc.name, "--token", "s3cret", "--log-level", level, "--data", filepath.Join(dir, tc.name)}, tc.args...)
+				args := append([]string{tc.name, "--token", "s3cret", "--log-level", level, "--data",
+					filepath.Join(dir, tc.name)}, tc.args...)
 				out, done, stop := begin(t, args)
 				if !out.await("istening on http://", done) || !out.await("\n", done) {
 					t.Fatalf("%q is not ready: %s", args, out)
@@ -44,7 +45,8 @@ func TestFlagsOfServers(t *testing.T) {
 				address, _, _ = strings.Cut(strings.TrimPrefix(address, "http://"), "/")
 				r := &running{url: "http://" + address}
 				for token, want := range map[string]bool{"Bearer s3cret": true, "Bearer other": false} {
-					if got, _, body := r.ask(t, "GET", "/", map[string]string{"Authorization": token}); (got != 401) != want {
+					if got, _, body := r.ask(t, "GET", "/",
+						map[string]string{"Authorization": token}); (got != 401) != want {
 						t.Errorf("GET / with %s = %d %s", token, got, body)
 					}
 				}
@@ -52,7 +54,8 @@ func TestFlagsOfServers(t *testing.T) {
 					t.Errorf("%q prints %s, want a line for the refused request", args, out)
 				}
 				stop()
-				if text := fmt.Sprint(out); level == "ERROR" && strings.Contains(text, "refused a request") || strings.Contains(text, "s3cret") {
+				if text := fmt.Sprint(out); level == "ERROR" && strings.Contains(text, "refused a request") ||
+					strings.Contains(text, "s3cret") {
 					t.Errorf("%q prints %s, want no warning and no token", args, text)
 				}
 			}

@@ -37,7 +37,8 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 			Path: path, Label: string(arg.Label), Description: arg.Description, Rules: arg.rules,
 		})
 	}
-	none := &hintError{usageError("no source: nothing is indexed yet"), fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
+	none := &hintError{usageError("no source: nothing is indexed yet"),
+		fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
 	if len(requests) == 0 {
 		if found, err := hasIndex(f.Dir); err != nil {
 			return nil, err
@@ -86,7 +87,8 @@ func (v *invocation) warnSources(served []document.Source) {
 	for _, src := range served {
 		if src.Label == kb.DefaultCollection {
 			v.warn(fmt.Sprintf("notes without a collection belong to the source %q (%s), because they have its label, and searches of the source find them; "+
-				"for another label, type: knowhow sources rm %s, then knowhow serve --label NAME FOLDER", src.Label, src.Path, src.Label))
+				"for another label, type: knowhow sources rm %s, then knowhow serve --label NAME FOLDER", src.Label,
+				src.Path, src.Label))
 		}
 	}
 }

@@ -35,6 +35,7 @@ func startSnippet(name, program string, args []string) string {
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
 	}
-	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: {program, args}}}) // can always be encoded
+	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: {program,
+		args}}}) // can always be encoded
 	return fmt.Sprintf("Clients that start the server themselves:\n  %s\n\n", config)
 }

@@ -16,7 +16,8 @@ func TestStartSnippet(t *testing.T) {
 	if err := os.Mkdir(docs, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	out, done, stop := begin(t, []string{"serve", "--addr", "127.0.0.1:0", "--no-watch", "--embedder", "none", "--data", data, docs})
+	out, done, stop := begin(t, []string{"serve", "--addr", "127.0.0.1:0", "--no-watch", "--embedder", "none", "--data",
+		data, docs})
 	defer stop()
 	if !out.await("Clients that start the server themselves:", done) || !out.await("]}}}", done) {
 		t.Fatalf("serve prints %s, want the snippet", out)

@@ -66,8 +66,9 @@ func (o *startCommand) run(ctx context.Context, v *invocation) error {
 	// Listen before any server is started, so that a port in use is reported at
 	// once.
 	s := &server{
-		invocation: v, log: y.log, host: defaultHost, port: o.Port, portHint: "Choose a port with --port (0: any free one).",
-		guard: httpguard.Options{Token: string(o.Token), Refuse: invoke.Refuse, Drain: drainCalls, Grace: endCalls},
+		invocation: v, log: y.log, host: defaultHost, port: o.Port,
+		portHint: "Choose a port with --port (0: any free one).",
+		guard:    httpguard.Options{Token: string(o.Token), Refuse: invoke.Refuse, Drain: drainCalls, Grace: endCalls},
 	}
 	l, err := s.listen(ctx)
 	if err != nil {

@@ -94,7 +94,8 @@ func (o *statusCommand) run(ctx context.Context, v *invocation) error {
 			Vectors   *vectorStatus             `json:"vectors,omitempty"`
 			Store     *datafolder.StoreStatus   `json:"store,omitempty"`
 			Sources   []datafolder.SourceStatus `json:"sources"`
-		}{f.Dir, stats.Documents, stats.TextBytes, stats.FileBytes, stats.Segments, vectorsOf(stats), status.Store, append([]datafolder.SourceStatus{}, sources...)})
+		}{f.Dir, stats.Documents, stats.TextBytes, stats.FileBytes, stats.Segments, vectorsOf(stats), status.Store,
+			append([]datafolder.SourceStatus{}, sources...)})
 		if err == nil {
 			_, err = fmt.Fprintf(v.stdout, "%s\n", sanitize.ShowJSON(text))
 		}
@@ -107,9 +108,11 @@ func (o *statusCommand) run(ctx context.Context, v *invocation) error {
 	w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range sources {
 		fmt.Fprintf(w, "%s\t%s\t%s of text\t%s\t%s%s\n", s.Label, documentsOf(s), byteSize(s.TextBytes),
-			leftOutOf(s), sanitize.Escape(s.Path), rulesNote(document.Rules{Include: s.Include, Exclude: s.Exclude, NoIgnore: s.NoIgnore}))
+			leftOutOf(s), sanitize.Escape(s.Path), rulesNote(document.Rules{Include: s.Include, Exclude: s.Exclude,
+				NoIgnore: s.NoIgnore}))
 	}
-	fmt.Fprintf(w, "index\t%s\t%s on disk\t%s\t%s\n", terminal.Plural(stats.Documents, "document"), byteSize(stats.FileBytes),
+	fmt.Fprintf(w, "index\t%s\t%s on disk\t%s\t%s\n", terminal.Plural(stats.Documents, "document"),
+		byteSize(stats.FileBytes),
 		terminal.Plural(stats.Segments, "segment"), sanitize.Escape(f.Dir))
 	if status.Store != nil {
 		printStore(w, status.Store)

@@ -40,7 +40,8 @@ func indexFiles(t *testing.T, files map[string]string) (data, docs string) {
 	if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: docs}); err != nil {
 		t.Fatal(err)
 	}
-	in := indexing.New(indexing.Options{Index: x, Dir: data, Lines: terminal.NewLines(io.Discard, nil), Log: slog.New(slog.DiscardHandler), Once: true})
+	in := indexing.New(indexing.Options{Index: x, Dir: data, Lines: terminal.NewLines(io.Discard, nil),
+		Log: slog.New(slog.DiscardHandler), Once: true})
 	if err := in.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,8 @@ func run(t *testing.T, data string, args ...string) (stdout, stderr string, stat
 // TestStatusOfProcesses shows which process indexes a source.
 func TestStatusOfProcesses(t *testing.T) {
 	data, _ := indexFiles(t, map[string]string{
-		"en.md": "# Pears\n\nThe pears are grown on the trees that we have in our garden, and they are sweet.\n", "b.txt": "x",
+		"en.md": "# Pears\n\nThe pears are grown on the trees that we have in our garden, and they are sweet.\n",
+		"b.txt": "x",
 	})
 	out, _, _ := run(t, data, "status")
 	if want := "docs: no process watches it\n"; !strings.Contains(out, want) {
@@ -78,7 +80,8 @@ func TestStatusOfProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, _ = run(t, data, "status")
-	for _, want := range []string{"docs: process 42 on my-host watches it and has indexed 1 of 3 documents\n", "docs: languages: 1 en, 1 unknown\n"} {
+	for _, want := range []string{"docs: process 42 on my-host watches it and has indexed 1 of 3 documents\n",
+		"docs: languages: 1 en, 1 unknown\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("status = %q, want %q", out, want)
 		}
@@ -88,7 +91,8 @@ func TestStatusOfProcesses(t *testing.T) {
 		t.Errorf("status --json = %s, want %s", out, want)
 	}
 	_, stderr, status := run(t, data, "search", "nothingness")
-	if want := "Indexing has done 1 of 3 documents: search again later.\n"; status != 1 || !strings.Contains(stderr, want) {
+	if want := "Indexing has done 1 of 3 documents: search again later.\n"; status != 1 ||
+		!strings.Contains(stderr, want) {
 		t.Errorf("search = %d with %q, want 1 with %q", status, stderr, want)
 	}
 }
@@ -116,7 +120,8 @@ func TestStatusOfHostileNames(t *testing.T) {
 	data, _ := indexFiles(t, map[string]string{"a\u202e\u009b\x7fb.bin": "\x00\x01", "c.md": "text"})
 	for _, args := range [][]string{{"status", "--left-out", "--json"}, {"status", "--left-out"}} {
 		out, _, status := run(t, data, args...)
-		if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && sanitize.Invisible(r) }); status != 0 || i >= 0 || !strings.Contains(out, `\u202e`) {
+		if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && sanitize.Invisible(r) }); status != 0 ||
+			i >= 0 || !strings.Contains(out, `\u202e`) {
 			t.Errorf("%q = %d, %q, want the name with escapes", args, status, out)
 		}
 	}
@@ -147,7 +152,8 @@ func TestAdviceForDataFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	if err := x.SetProgress(t.Context(), index.Progress{Label: "docs", Unchanged: 1, Total: 5, Stopped: search.Interrupted}); err != nil {
+	if err := x.SetProgress(t.Context(), index.Progress{Label: "docs", Unchanged: 1, Total: 5,
+		Stopped: search.Interrupted}); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"status"}, {"search", "pears"}, {"search", "nothingness"}} {
@@ -174,11 +180,14 @@ func TestIncomplete(t *testing.T) {
 		text     string
 		json     string
 	}{
-		{index.Progress{Done: 0, Unchanged: 2, Total: 5, Stopped: search.Interrupted}, "2 of 7 documents are indexed, then indexing was interrupted",
+		{index.Progress{Done: 0, Unchanged: 2, Total: 5, Stopped: search.Interrupted},
+			"2 of 7 documents are indexed, then indexing was interrupted",
 			`"incomplete":{"done":2,"total":7,"reason":"interrupted"}`},
-		{index.Progress{Unchanged: 2, Total: 5, Stopped: search.DiskFull}, "2 of 7 documents are indexed, then the disk was full: free some space on it",
+		{index.Progress{Unchanged: 2, Total: 5, Stopped: search.DiskFull},
+			"2 of 7 documents are indexed, then the disk was full: free some space on it",
 			`"incomplete":{"done":2,"total":7,"reason":"disk-full"}`},
-		{index.Progress{Unchanged: 2, Total: 5, Stopped: search.Failed, Message: "a\x1b[31mb"}, "2 of 7 documents are indexed, then indexing failed: a[31mb",
+		{index.Progress{Unchanged: 2, Total: 5, Stopped: search.Failed, Message: "a\x1b[31mb"},
+			"2 of 7 documents are indexed, then indexing failed: a[31mb",
 			`"incomplete":{"done":2,"total":7,"reason":"failed","message":"a\u001b[31mb"}`},
 	} {
 		tt.progress.Label = "docs"
@@ -186,7 +195,8 @@ func TestIncomplete(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, _, _ := run(t, data, "status")
-		if want := "docs: incomplete: " + tt.text + "\ndocs: to continue: knowhow serve " + docs + "\n"; !strings.Contains(out, want) || !strings.HasPrefix(out, "docs   2 of 7 documents ") {
+		if want := "docs: incomplete: " + tt.text + "\ndocs: to continue: knowhow serve " + docs +
+			"\n"; !strings.Contains(out, want) || !strings.HasPrefix(out, "docs   2 of 7 documents ") {
 			t.Errorf("status = %q, want %q", out, want)
 		}
 		out, _, _ = run(t, data, "status", "--json")
@@ -195,7 +205,8 @@ func TestIncomplete(t *testing.T) {
 		}
 		line := "Documents of docs are missing: 2 of 7 documents are indexed, then "
 		for _, word := range []string{"nothingness", "pears"} {
-			if _, stderr, _ := run(t, data, "search", word); !strings.Contains(stderr, line) || !strings.Contains(stderr, ". To continue: knowhow serve "+docs+"\n") {
+			if _, stderr, _ := run(t, data, "search", word); !strings.Contains(stderr, line) ||
+				!strings.Contains(stderr, ". To continue: knowhow serve "+docs+"\n") {
 				t.Errorf("search %s prints %q, want %q", word, stderr, line)
 			}
 		}
@@ -241,7 +252,8 @@ func TestNothingFound(t *testing.T) {
 	if status != 1 || stderr != want {
 		t.Errorf("search = %d with %q, want 1 with %q", status, stderr, want)
 	}
-	if _, stderr, _ := run(t, data, "search", "filetype:xlsx"); !strings.Contains(stderr, "Try fewer or other words. The values of filetype are txt.") {
+	if _, stderr, _ := run(t, data, "search", "filetype:xlsx"); !strings.Contains(stderr,
+		"Try fewer or other words. The values of filetype are txt.") {
 		t.Errorf("search for a type that no document has prints %q, want the types", stderr)
 	}
 }

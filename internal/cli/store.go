@@ -74,7 +74,8 @@ func (o *storeFlags) moved(m datafolder.Model, move opensearch.Move, log *slog.L
 		}
 	}
 	s, err := opensearch.New(opensearch.Options{
-		Address: string(o.Store), Username: o.Username, Password: o.Password, CA: ca, Embedder: m.Queries, EmbedTime: m.Wait,
+		Address: string(o.Store), Username: o.Username, Password: o.Password, CA: ca, Embedder: m.Queries,
+		EmbedTime: m.Wait,
 		UserAgent: "knowhow/" + version(), Log: log, Move: move,
 	})
 	return s, explainStore(err)

@@ -11,7 +11,8 @@ import (
 // runMain runs a command with a data folder and a home folder of its own.
 func runMain(t *testing.T, data string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	env := map[string]string{"HOME": data, "KNOWHOW_DATA": data, "KB_DATA_DIR": data, "KNOWHOW_DATASETS": data, "KNOWHOW_EMBEDDER": "none"}
+	env := map[string]string{"HOME": data, "KNOWHOW_DATA": data, "KB_DATA_DIR": data, "KNOWHOW_DATASETS": data,
+		"KNOWHOW_EMBEDDER": "none"}
 	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
 	var out, errs bytes.Buffer
 	status = Main(t.Context(), args, Env{Program: "knowhow", Lookup: lookup}, strings.NewReader(""), &out, &errs)
@@ -28,19 +29,28 @@ func TestWrongUsage(t *testing.T) {
 		{"read", ""}, {"read", " "}, {"read", "a", "b"},
 		{"sources", "rm"}, {"sources", "rm", ""}, {"sources", "rm", "a", "b"}, {"sources", "remove", "a"},
 		{"kb", "search"}, {"kb", "search", ""}, {"kb", "search", " "}, {"kb", "search", long},
-		{"note", "add", ""}, {"note", "add", " "}, {"note", "add", "--title", long, "a"}, {"note", "add", "--tag", "a\nb", "c"},
-		{"note", "get", ""}, {"note", "get", "x"}, {"note", "rm", ""}, {"note", "rm"}, {"note", "list", "--collection", "a b"},
-		{"datasets", "search", "a", ""}, {"datasets", "search", "a", long}, {"datasets", "search", "", "a"}, {"datasets", "search", ",", "a"},
+		{"note", "add", ""}, {"note", "add", " "}, {"note", "add", "--title", long, "a"},
+		{"note", "add", "--tag", "a\nb", "c"},
+		{"note", "get", ""}, {"note", "get", "x"}, {"note", "rm", ""}, {"note", "rm"},
+		{"note", "list", "--collection", "a b"},
+		{"datasets", "search", "a", ""}, {"datasets", "search", "a", long}, {"datasets", "search", "", "a"},
+		{"datasets", "search", ",", "a"},
 		{"datasets", "search", "a"}, {"datasets", "check", ""}, {"datasets", "delete", ""}, {"datasets", "export", ""},
-		{"datasets", "create", "--id", "a", "--source", "b", "--embedder", "nonsense"}, {"datasets", "list", "--datasets", ""},
+		{"datasets", "create", "--id", "a", "--source", "b", "--embedder", "nonsense"},
+		{"datasets", "list", "--datasets", ""},
 		{"engine", "backup", ""}, {"engine", "backup", " "}, {"engine", "backup", "a", "b"},
-		{"health", ""}, {"health", "a", "b"}, {"call", ""}, {"completion", ""}, {"completion", "csh"}, {"help", "nonsense"},
-		{"serve", ""}, {"serve", "--embedder", "nonsense", "."}, {"serve", "--embedder", "http://", "."}, {"serve", "--addr", "a", "."},
-		{"serve", "--embedder", "ftp://a", "."}, {"kb", "--embedder", "http://"}, {"engine", "--embedder", "http://"}, {"datasets", "search", "--embedder", "http://", "a", "b"},
+		{"health", ""}, {"health", "a", "b"}, {"call", ""}, {"completion", ""}, {"completion", "csh"},
+		{"help", "nonsense"},
+		{"serve", ""}, {"serve", "--embedder", "nonsense", "."}, {"serve", "--embedder", "http://", "."},
+		{"serve", "--addr", "a", "."},
+		{"serve", "--embedder", "ftp://a", "."}, {"kb", "--embedder", "http://"}, {"engine", "--embedder", "http://"},
+		{"datasets", "search", "--embedder", "http://", "a", "b"},
 		{"call", "a/b", "--bridge-url", "nourl"}, {"store", "copy", "--from", "nourl", "--to", "file:a"},
-		{"kb", "--json", "a"}, {"kb", "--data", data, "search", "a"}, {"datasets", "crate"}, {"note", "move"}, {"store", "--to", "a"}, {"engine", "--data", data, "check"},
+		{"kb", "--json", "a"}, {"kb", "--data", data, "search", "a"}, {"datasets", "crate"}, {"note", "move"},
+		{"store", "--to", "a"}, {"engine", "--data", data, "check"},
 	}
-	for _, command := range [][]string{{"kb"}, {"kb", "search", "a"}, {"note", "list"}, {"note", "add", "a"}, {"note", "get", "1"}, {"note", "rm", "1"}} {
+	for _, command := range [][]string{{"kb"}, {"kb", "search", "a"}, {"note", "list"}, {"note", "add", "a"},
+		{"note", "get", "1"}, {"note", "rm", "1"}} {
 		for _, url := range []string{"nourl", "http://", "ftp://host", "http://user:hunter2@host"} {
 			commands = append(commands, append(command[:len(command):len(command)], "--engine-url", url))
 		}
@@ -49,8 +59,10 @@ func TestWrongUsage(t *testing.T) {
 	for _, args := range commands {
 		status, stdout, stderr := runMain(t, data, args...)
 		lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
-		if status != exitUsage || stdout != "" || len(lines) != 2 || lines[1] == "" || len(stderr) > 1000 || strings.Contains(stderr, "hunter2") {
-			t.Errorf("%.60q ends with %d and prints %q, %q; want status 2, and a message and advice on stderr", args, status, stdout, stderr)
+		if status != exitUsage || stdout != "" || len(lines) != 2 || lines[1] == "" || len(stderr) > 1000 ||
+			strings.Contains(stderr, "hunter2") {
+			t.Errorf("%.60q ends with %d and prints %q, %q; want status 2, and a message and advice on stderr", args,
+				status, stdout, stderr)
 		}
 	}
 }
@@ -68,7 +80,8 @@ func TestAdvice(t *testing.T) {
 		{[]string{"search", "-q", "text"}, "unknown flag -q\nFlags have no short forms. "},
 		{[]string{"serch"}, "Did you mean \"search\"? "},
 	} {
-		if status, _, stderr := runMain(t, data, tc.args...); status != exitUsage || !strings.Contains(stderr, tc.want) {
+		if status, _, stderr := runMain(t, data, tc.args...); status != exitUsage ||
+			!strings.Contains(stderr, tc.want) {
 			t.Errorf("%q ends with %d and prints %q, want %q", tc.args, status, stderr, tc.want)
 		}
 	}
@@ -80,25 +93,39 @@ func TestHostileArguments(t *testing.T) {
 	data, _ := indexFiles(t, map[string]string{"a.md": "text"})
 	hostile := strings.Repeat("\x1b]0;owned\x07\u202e\r\nA", 2000)
 	for _, args := range [][]string{
-		{hostile}, {"help", hostile}, {"version", hostile}, {"completion", hostile}, {"--" + hostile}, {"search", "--" + hostile},
-		{"search", hostile}, {"search", "--label", hostile, "a"}, {"search", "--sort", hostile, "a"}, {"search", "--lang", hostile, "a"}, {"search", "--data", hostile, "a"},
-		{"read", hostile}, {"read", "--section", hostile, "a.md"}, {"read", "--cursor", hostile, "--json", "a.md"}, {"read", "--max-chars", hostile, "a.md"},
-		{"sources", hostile}, {"sources", "rm", hostile}, {"sources", "--data", hostile}, {"status", "--label", hostile}, {"status", "--data", hostile},
-		{"serve", hostile}, {"serve", "--label", hostile, "."}, {"serve", "--label", strings.Repeat("a", 10_000)}, {"serve", "--domain", hostile, "."},
-		{"serve", "--domain", strings.Repeat("a", 10_000), "."}, {"serve", "--tools", hostile, "."}, {"serve", "--include", "[" + hostile, "."}, {"serve", "--addr", hostile, "."},
-		{"serve", "--embedder", hostile, "."}, {"serve", "--description", hostile, "."}, {"serve", "--token", hostile, "."}, {"serve", "--revision", hostile, "."},
-		{"kb", hostile}, {"kb", "search", hostile}, {"kb", "--addr", hostile}, {"kb", "--engine-url", hostile}, {"kb", "--store", hostile},
-		{"note", hostile}, {"note", "get", hostile}, {"note", "rm", hostile}, {"note", "list", "--collection", hostile}, {"note", "add", "--tag", hostile, "a"}, {"note", "list", "--top", hostile},
+		{hostile}, {"help", hostile}, {"version", hostile}, {"completion", hostile}, {"--" + hostile},
+		{"search", "--" + hostile},
+		{"search", hostile}, {"search", "--label", hostile, "a"}, {"search", "--sort", hostile, "a"},
+		{"search", "--lang", hostile, "a"}, {"search", "--data", hostile, "a"},
+		{"read", hostile}, {"read", "--section", hostile, "a.md"}, {"read", "--cursor", hostile, "--json", "a.md"},
+		{"read", "--max-chars", hostile, "a.md"},
+		{"sources", hostile}, {"sources", "rm", hostile}, {"sources", "--data", hostile},
+		{"status", "--label", hostile}, {"status", "--data", hostile},
+		{"serve", hostile}, {"serve", "--label", hostile, "."}, {"serve", "--label", strings.Repeat("a", 10_000)},
+		{"serve", "--domain", hostile, "."},
+		{"serve", "--domain", strings.Repeat("a", 10_000), "."}, {"serve", "--tools", hostile, "."},
+		{"serve", "--include", "[" + hostile, "."}, {"serve", "--addr", hostile, "."},
+		{"serve", "--embedder", hostile, "."}, {"serve", "--description", hostile, "."},
+		{"serve", "--token", hostile, "."}, {"serve", "--revision", hostile, "."},
+		{"kb", hostile}, {"kb", "search", hostile}, {"kb", "--addr", hostile}, {"kb", "--engine-url", hostile},
+		{"kb", "--store", hostile},
+		{"note", hostile}, {"note", "get", hostile}, {"note", "rm", hostile}, {"note", "list", "--collection", hostile},
+		{"note", "add", "--tag", hostile, "a"}, {"note", "list", "--top", hostile},
 		{"engine", hostile}, {"engine", "backup", "/" + hostile}, {"engine", "check", "--data", hostile},
-		{"datasets", hostile}, {"datasets", "search", hostile, "a"}, {"datasets", "check", hostile}, {"datasets", "delete", hostile}, {"datasets", "export", hostile},
-		{"datasets", "list", "--datasets", hostile}, {"datasets", "create", "--id", hostile}, {"datasets", "create", "--id", "a", "--source", hostile},
-		{"store", hostile}, {"store", "copy", "--from", hostile, "--to", "file:" + data}, {"store", "copy", "--from", "file:" + hostile, "--to", "file:" + data},
-		{"sync", hostile}, {"call", hostile}, {"call", "a/b", hostile}, {"call", "--bridge-url", hostile, "a/b"}, {"call", "--mcp-settings", hostile, "a/b"},
+		{"datasets", hostile}, {"datasets", "search", hostile, "a"}, {"datasets", "check", hostile},
+		{"datasets", "delete", hostile}, {"datasets", "export", hostile},
+		{"datasets", "list", "--datasets", hostile}, {"datasets", "create", "--id", hostile},
+		{"datasets", "create", "--id", "a", "--source", hostile},
+		{"store", hostile}, {"store", "copy", "--from", hostile, "--to", "file:" + data},
+		{"store", "copy", "--from", "file:" + hostile, "--to", "file:" + data},
+		{"sync", hostile}, {"call", hostile}, {"call", "a/b", hostile}, {"call", "--bridge-url", hostile, "a/b"},
+		{"call", "--mcp-settings", hostile, "a/b"},
 		{"fess", "--config", hostile}, {"fess", hostile}, {"health", hostile}, {"health", "http://" + hostile},
 	} {
 		status, stdout, stderr := runMain(t, data, args...)
 		i := strings.IndexFunc(stderr, controls)
-		if status != exitFailure && status != exitUsage || stderr == "" || len(stderr) > 2000 || stdout != "" || i >= 0 {
+		if status != exitFailure && status != exitUsage || stderr == "" || len(stderr) > 2000 || stdout != "" ||
+			i >= 0 {
 			t.Errorf("%.60q ends with %d and prints %d bytes, beginning with %.300q; want at most 2000 without control characters", args, status, len(stderr), stderr)
 		}
 		if strings.Count(stderr, "\n") < 2 && !strings.Contains(stderr, "want ") {
@@ -135,7 +162,8 @@ func TestReadingCreatesNothing(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "new")
 		status, stdout, stderr := runMain(t, dir, strings.Fields(tt.args)...)
 		if status != tt.status || stdout != tt.stdout || !strings.Contains(stderr, tt.stderr) {
-			t.Errorf("%s: status %d, %q, %q; want %d, %q, %q", tt.args, status, stdout, stderr, tt.status, tt.stdout, tt.stderr)
+			t.Errorf("%s: status %d, %q, %q; want %d, %q, %q", tt.args, status, stdout, stderr, tt.status, tt.stdout,
+				tt.stderr)
 		}
 		if _, err := os.Lstat(dir); err == nil {
 			t.Errorf("%s created the data folder", tt.args)
@@ -154,7 +182,8 @@ func TestCommandsBelow(t *testing.T) {
 		"store xyz":              `Commands: copy.`,
 		"engine --addr a backup": `Did you mean "knowhow engine backup"?`,
 	} {
-		if status, _, stderr := runMain(t, t.TempDir(), strings.Fields(args)...); status != exitUsage || !strings.Contains(stderr, want) {
+		if status, _, stderr := runMain(t, t.TempDir(), strings.Fields(args)...); status != exitUsage ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s ends with %d and prints %q, want %q", args, status, stderr, want)
 		}
 	}

@@ -17,9 +17,12 @@ func TestVersion(t *testing.T) {
 		info            *debug.BuildInfo
 		version, commit string
 	}{
-		{"go build in a clone", info("v0.0.0-20261122191834-e46927362994", revision), "v0.0.0-20261122191834-e46927362994", commit},
-		{"go build of changed files", info("(devel)", revision, debug.BuildSetting{Key: "vcs.modified", Value: "true"}), "devel", commit + " (modified)"},
-		{"go install module@latest", info("v1.2.4-0.20261122191834-e46927362994"), "v1.2.4-0.20261122191834-e46927362994", "e46927362994"},
+		{"go build in a clone", info("v0.0.0-20261122191834-e46927362994", revision),
+			"v0.0.0-20261122191834-e46927362994", commit},
+		{"go build of changed files", info("(devel)", revision, debug.BuildSetting{Key: "vcs.modified", Value: "true"}),
+			"devel", commit + " (modified)"},
+		{"go install module@latest", info("v1.2.4-0.20261122191834-e46927362994"),
+			"v1.2.4-0.20261122191834-e46927362994", "e46927362994"},
 		{"go install module@v1.2.3", info("v1.2.3"), "v1.2.3", "of the tag v1.2.3"},
 		{"go run", info("(devel)"), "devel", "unknown: go run does not record it"},
 		{"no information", nil, "devel", "unknown: "},

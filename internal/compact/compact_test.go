@@ -88,9 +88,11 @@ func TestMarshalAlike(t *testing.T) {
 		all.WriteRune(r)
 	}
 	for _, v := range []any{
-		nil, true, false, 0, -7, int64(math.MinInt64), int64(math.MaxInt64), "", all.String(), "\xff\xc3(\xe2\x80", "a\u2028\u2029b", "\U0001F600",
+		nil, true, false, 0, -7, int64(math.MinInt64), int64(math.MaxInt64), "", all.String(), "\xff\xc3(\xe2\x80",
+		"a\u2028\u2029b", "\U0001F600",
 		[]string(nil), []string{}, []string{"a", "\"<\n"},
-		0.0, math.Copysign(0, -1), 1.5, -2.25, 1e-6, 9.9e-7, 1e20, 1e21, 100.0, 1.0865598, math.MaxFloat64, math.SmallestNonzeroFloat64, json.Number("1.50"), map[string]any{"b": "<", "a": 1},
+		0.0, math.Copysign(0, -1), 1.5, -2.25, 1e-6, 9.9e-7, 1e20, 1e21, 100.0, 1.0865598, math.MaxFloat64,
+		math.SmallestNonzeroFloat64, json.Number("1.50"), map[string]any{"b": "<", "a": 1},
 	} {
 		if got, err := compact.Marshal(v); err != nil || string(got) != encoded(t, v) {
 			t.Errorf("Marshal(%#v) = %s, %v, want %s", v, got, err, encoded(t, v))
@@ -125,7 +127,8 @@ func TestObjectInside(t *testing.T) {
 	inner := &compact.Object{}
 	inner.Add("<", "&")
 	var none *compact.Object
-	for _, v := range []any{inner, inner.Bytes(), none, []*compact.Object{inner, inner}, []*compact.Object{}, []*compact.Object(nil),
+	for _, v := range []any{inner, inner.Bytes(), none, []*compact.Object{inner, inner}, []*compact.Object{},
+		[]*compact.Object(nil),
 		map[string]any{"a": inner}, struct{ O *compact.Object }{inner}} {
 		o := &compact.Object{}
 		o.Add("v", v)

@@ -59,8 +59,10 @@ func TestRead(t *testing.T) {
 	}{
 		{"empty object keeps the defaults", `{}`, func(*settings) {}},
 		{"byte order mark", "\ufeff{\"enabled\":false}", func(s *settings) { s.Enabled = false }},
-		{"nested value keeps its neighbours", `{"limits":{"maxPageSize":7}}`, func(s *settings) { s.Limits.MaxPageSize = 7 }},
-		{"case of keys", `{"BASEURL":"x","Limits":{"MAXPAGESIZE":-3}}`, func(s *settings) { s.BaseURL, s.Limits.MaxPageSize = "x", -3 }},
+		{"nested value keeps its neighbours", `{"limits":{"maxPageSize":7}}`,
+			func(s *settings) { s.Limits.MaxPageSize = 7 }},
+		{"case of keys", `{"BASEURL":"x","Limits":{"MAXPAGESIZE":-3}}`,
+			func(s *settings) { s.BaseURL, s.Limits.MaxPageSize = "x", -3 }},
 		{"floats", `{"limits":{"ratio":1.5e-2}}`, func(s *settings) { s.Limits.Ratio = 0.015 }},
 		{"list replaces the default", `{"hosts":["c"]}`, func(s *settings) { s.Hosts = []string{"c"} }},
 		{"empty list replaces the default", `{"hosts":[]}`, func(s *settings) { s.Hosts = []string{} }},
@@ -68,7 +70,8 @@ func TestRead(t *testing.T) {
 		{"list of objects", `{"servers":[{"name":"n"},{}]}`, func(s *settings) { s.Servers = []extra{{"n"}, {}} }},
 		{"variable", `{"baseUrl":"http://${HOST}/${EMPTY}x","hosts":["${HOST}"]}`,
 			func(s *settings) { s.BaseURL, s.Hosts = "http://example.com/x", []string{"example.com"} }},
-		{"escaped variable", `{"baseUrl":"$${HOST} $$ $HOST $"}`, func(s *settings) { s.BaseURL = "${HOST} $$ $HOST $" }},
+		{"escaped variable", `{"baseUrl":"$${HOST} $$ $HOST $"}`,
+			func(s *settings) { s.BaseURL = "${HOST} $$ $HOST $" }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -106,7 +109,8 @@ func TestReadErrors(t *testing.T) {
 		{`"x"`, `config.json:1:1: got "x", want an object`},
 		{`{"limits":{"maxPageSize":"5"}}`, `config.json:1:26: limits.maxPageSize: got "5", want an integer`},
 		{`{"limits":{"maxPageSize":5.5}}`, `config.json:1:26: limits.maxPageSize: got 5.5, want an integer`},
-		{`{"limits":{"maxPageSize":99999999999999999999}}`, `config.json:1:26: limits.maxPageSize: got 99999999999999999999, want an integer`},
+		{`{"limits":{"maxPageSize":99999999999999999999}}`,
+			`config.json:1:26: limits.maxPageSize: got 99999999999999999999, want an integer`},
 		{`{"limits":{"small":128}}`, `config.json:1:20: limits.small: got 128, want an integer`},
 		{`{"limits":{"ratio":"x"}}`, `config.json:1:20: limits.ratio: got "x", want a number`},
 		{`{"limits":5}`, `config.json:1:11: limits: got 5, want an object`},
@@ -163,7 +167,8 @@ func TestReadBounds(t *testing.T) {
 
 func TestReadFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "none.json")
-	if _, err := config.ReadFile(name, defaults(), config.Options{}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), name) {
+	if _, err := config.ReadFile(name, defaults(), config.Options{}); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), name) {
 		t.Errorf("ReadFile(missing) = %v, want fs.ErrNotExist with the file's name", err)
 	}
 }
@@ -184,7 +189,8 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{"limits.maxPageSize": true, "hosts[1]": true, "hosts[2]": false, "limits.ratio": false, "extra": false} {
+	for path, want := range map[string]bool{"limits.maxPageSize": true, "hosts[1]": true, "hosts[2]": false,
+		"limits.ratio": false, "extra": false} {
 		if got := f.Has(path); got != want {
 			t.Errorf("Has(%q) = %v, want %v", path, got, want)
 		}
@@ -193,7 +199,8 @@ func TestFile(t *testing.T) {
 		got  *config.Error
 		want string
 	}{
-		{f.Bad("limits.maxPageSize", "an integer from 1 to 100"), `config.json:2:29: limits.maxPageSize: got 150, want an integer from 1 to 100`},
+		{f.Bad("limits.maxPageSize", "an integer from 1 to 100"),
+			`config.json:2:29: limits.maxPageSize: got 150, want an integer from 1 to 100`},
 		{f.Bad("hosts[1]", "a host"), `config.json:4:2: hosts[1]: got "b c", want a host`},
 		{f.Bad("limits.ratio", "a ratio"), `config.json:2:13: limits.ratio: missing, want a ratio`},
 		{f.Bad("extra.name", "a name"), `config.json:1:1: extra.name: missing, want a name`},
@@ -211,8 +218,10 @@ func TestFile(t *testing.T) {
 // FuzzRead checks that no file makes Read panic, that what it refuses comes
 // with a place inside the file, and that secrets do not show.
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{`{}`, `{"limits":{"maxPageSize":7},"hosts":["a"]}`, `{"baseUrl":"${HOST}$${"}`, `{"auth":{"authToken":"S3CRET!"}}`,
-		`{"auth":{"tokens":["S3CRET!",5]}}`, "{\n\"enabled\":true,\n\"ENABLED\":1}", `{"extra":{"name":null}}`, `[[[[`, "\ufeff{}"} {
+	for _, s := range []string{`{}`, `{"limits":{"maxPageSize":7},"hosts":["a"]}`, `{"baseUrl":"${HOST}$${"}`,
+		`{"auth":{"authToken":"S3CRET!"}}`,
+		`{"auth":{"tokens":["S3CRET!",5]}}`, "{\n\"enabled\":true,\n\"ENABLED\":1}", `{"extra":{"name":null}}`, `[[[[`,
+		"\ufeff{}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -230,7 +239,8 @@ func FuzzRead(f *testing.F) {
 		if lines := strings.Count(text, "\n") + 1; e.Line < 1 || e.Line > lines || e.Column < 1 {
 			t.Errorf("Read(%q) points at %d:%d of %d lines", text, e.Line, e.Column, lines)
 		}
-		if strings.Contains(e.Error(), "S3CRET!") && strings.Count(text, "S3CRET!") == 1 && strings.HasPrefix(text, `{"auth":{"authToken":"S3CRET!"`) {
+		if strings.Contains(e.Error(), "S3CRET!") && strings.Count(text, "S3CRET!") == 1 &&
+			strings.HasPrefix(text, `{"auth":{"authToken":"S3CRET!"`) {
 			t.Errorf("Read(%q) = %v shows a secret", text, err)
 		}
 		if strings.ContainsAny(e.Error(), "\n\r\x00") {

@@ -152,7 +152,8 @@ func (d *decoder) scalar(path string, start int, v reflect.Value, want string) e
 		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
 	}
 	d.file.values[path] = span{start, int(d.dec.InputOffset())}
-	if k := v.Kind(); k == reflect.Struct || k == reflect.Slice || string(raw) == "null" || json.Unmarshal(raw, v.Addr().Interface()) != nil {
+	if k := v.Kind(); k == reflect.Struct || k == reflect.Slice || string(raw) == "null" ||
+		json.Unmarshal(raw, v.Addr().Interface()) != nil {
 		return d.file.Bad(path, want)
 	}
 	if v.Kind() != reflect.String {
@@ -176,7 +177,8 @@ func (d *decoder) expand(path, s string) (string, error) {
 		case strings.HasPrefix(ref, "$$"):
 			return ref[1:]
 		case ref == "${":
-			failure = d.file.errorAt(at, &Error{Path: path, Reason: `"${" without a variable's name`, Want: `${NAME}, or $${ for a literal "${"`})
+			failure = d.file.errorAt(at, &Error{Path: path, Reason: `"${" without a variable's name`,
+				Want: `${NAME}, or $${ for a literal "${"`})
 		default:
 			if d.env != nil {
 				if value, ok := d.env(name); ok {

@@ -126,7 +126,8 @@ func (c *console) method(h http.HandlerFunc) http.Handler {
 // with the page, and others with refuse. The page works at every path.
 func RefuseWithPage(refuse httpguard.RefuseFunc) httpguard.RefuseFunc {
 	return func(w http.ResponseWriter, r *http.Request, f httpguard.Refusal) {
-		browser := (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
+		browser := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+			strings.Contains(r.Header.Get("Accept"), "text/html")
 		if f.Reason != httpguard.NoToken || !browser {
 			refuse(w, r, f)
 			return
@@ -141,7 +142,8 @@ var page []byte
 // policy is the Content-Security-Policy of the page: nothing but its own script
 // and style, and requests to this server. With Trusted Types, a browser refuses
 // to read text as HTML.
-var policy = "default-src 'none'; script-src '" + hash("script") + "'; style-src '" + hash("style") + "'; img-src data:; connect-src 'self'; " +
+var policy = "default-src 'none'; script-src '" + hash("script") + "'; style-src '" + hash("style") +
+	"'; img-src data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // hash returns the source expression for the content of an element of the page.
@@ -179,9 +181,11 @@ func (c *console) serveStatus(w http.ResponseWriter, r *http.Request) {
 	status, err := c.o.Status(r.Context(), r.URL.Query().Get("left-out"))
 	if err != nil {
 		c.o.Log.Error("reading the status", "error", err)
-		f := httpguard.Refusal{Status: http.StatusInternalServerError, Message: "the index cannot be read, see the log of knowhow"}
+		f := httpguard.Refusal{Status: http.StatusInternalServerError,
+			Message: "the index cannot be read, see the log of knowhow"}
 		if errors.Is(err, errkind.Unavailable) || errors.Is(err, errkind.Timeout) {
-			f = httpguard.Refusal{Status: http.StatusServiceUnavailable, Message: "the store of the documents does not answer, try again later or see the log of knowhow"}
+			f = httpguard.Refusal{Status: http.StatusServiceUnavailable,
+				Message: "the store of the documents does not answer, try again later or see the log of knowhow"}
 		}
 		c.o.Refuse(w, r, f)
 		return
@@ -189,7 +193,8 @@ func (c *console) serveStatus(w http.ResponseWriter, r *http.Request) {
 	body, err := json.Marshal(status)
 	if err != nil {
 		c.o.Log.Error("encoding the status", "error", err)
-		c.o.Refuse(w, r, httpguard.Refusal{Status: http.StatusInternalServerError, Message: "the status cannot be sent, see the log of knowhow"})
+		c.o.Refuse(w, r, httpguard.Refusal{Status: http.StatusInternalServerError,
+			Message: "the status cannot be sent, see the log of knowhow"})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -18,12 +18,14 @@ import (
 )
 
 // serve returns the response of a guarded console to a request.
-func serve(t *testing.T, token string, status func(context.Context, string) (Status, error), method, target string, header ...string) *httptest.ResponseRecorder {
+func serve(t *testing.T, token string, status func(context.Context, string) (Status, error), method, target string,
+	header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	refuse := func(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
 		http.Error(w, "refused: "+f.Message, f.Status)
 	}
-	s := httpguard.New(httpguard.Options{Token: token, Refuse: refuse, Routes: Routes(Options{Status: status, Refuse: refuse})})
+	s := httpguard.New(httpguard.Options{Token: token, Refuse: refuse,
+		Routes: Routes(Options{Status: status, Refuse: refuse})})
 	r := httptest.NewRequest(method, target, nil)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -48,16 +50,22 @@ func TestPage(t *testing.T) {
 		{"program", "", "GET", "/", nil, 200, "page"},
 		{"browser without token", "s3cret", "GET", "/", []string{"Accept", html}, 401, "page"},
 		{"HEAD without token", "s3cret", "HEAD", "/", []string{"Accept", html}, 401, "page"},
-		{"browser with wrong token", "s3cret", "GET", "/", []string{"Accept", html, "Authorization", "Bearer x"}, 401, "page"},
+		{"browser with wrong token", "s3cret", "GET", "/", []string{"Accept", html, "Authorization", "Bearer x"}, 401,
+			"page"},
 		{"token", "s3cret", "GET", "/", []string{"Authorization", "Bearer s3cret"}, 200, "page"},
-		{"program without token", "s3cret", "GET", "/", []string{"Accept", "*/*"}, 401, "refused: a bearer token is required, and this request has none or a wrong one"},
-		{"form without token", "s3cret", "POST", "/", []string{"Accept", html}, 401, "refused: a bearer token is required, and this request has none or a wrong one"},
-		{"foreign page", "", "GET", "/", []string{"Accept", html, "Origin", "https://evil.example"}, 403, "refused: requests from this web origin are not allowed"},
+		{"program without token", "s3cret", "GET", "/", []string{"Accept", "*/*"}, 401,
+			"refused: a bearer token is required, and this request has none or a wrong one"},
+		{"form without token", "s3cret", "POST", "/", []string{"Accept", html}, 401,
+			"refused: a bearer token is required, and this request has none or a wrong one"},
+		{"foreign page", "", "GET", "/", []string{"Accept", html, "Origin", "https://evil.example"}, 403,
+			"refused: requests from this web origin are not allowed"},
 		{"link of another site", "", "GET", "/", []string{"Accept", html, "Sec-Fetch-Site", "cross-site"}, 403,
 			"refused: a page of another site sent this request without an Origin header, type the address or send the request from a program"},
 		{"POST", "", "POST", "/", nil, 405, "refused: this method is not allowed here, use GET or HEAD"},
-		{"status without token", "s3cret", "GET", "/console/status", []string{"Accept", html}, 401, "refused: a bearer token is required, and this request has none or a wrong one"},
-		{"DELETE of the status", "", "DELETE", "/console/status", nil, 405, "refused: this method is not allowed here, use GET or HEAD"},
+		{"status without token", "s3cret", "GET", "/console/status", []string{"Accept", html}, 401,
+			"refused: a bearer token is required, and this request has none or a wrong one"},
+		{"DELETE of the status", "", "DELETE", "/console/status", nil, 405,
+			"refused: this method is not allowed here, use GET or HEAD"},
 	} {
 		w := serve(t, tc.token, nil, tc.method, tc.target, tc.header...)
 		got := strings.TrimSpace(w.Body.String())
@@ -68,10 +76,12 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s: got %d %.100q, want %d %q", tc.name, w.Code, got, tc.status, tc.body)
 		}
 		h := w.Header()
-		if (w.Code == 401) != (h.Get("WWW-Authenticate") == "Bearer") || (w.Code == 405) != (h.Get("Allow") == "GET, HEAD") {
+		if (w.Code == 401) != (h.Get("WWW-Authenticate") == "Bearer") ||
+			(w.Code == 405) != (h.Get("Allow") == "GET, HEAD") {
 			t.Errorf("%s: WWW-Authenticate is %q, Allow is %q", tc.name, h.Get("WWW-Authenticate"), h.Get("Allow"))
 		}
-		if tc.body == "page" && (h.Get("Content-Security-Policy") != policy || h.Get("Content-Type") != "text/html; charset=utf-8") {
+		if tc.body == "page" && (h.Get("Content-Security-Policy") != policy ||
+			h.Get("Content-Type") != "text/html; charset=utf-8") {
 			t.Errorf("%s: the headers are %v", tc.name, h)
 		}
 	}
@@ -121,8 +131,9 @@ func TestStatus(t *testing.T) {
 	w := serve(t, "s3cret", func(_ context.Context, leftOut string) (Status, error) {
 		asked = leftOut
 		return Status{Version: "1", Endpoints: []Endpoint{{Path: "/mcp", Domain: "docs"}}, Sources: []Source{{
-			Label: "docs", Path: "/docs", Documents: 2, TextBytes: 10, Watched: true, Indexing: &Progress{Done: 1, Total: 3},
-			LeftOut: map[string]int{"hidden": 1}, Paths: []Path{{Path: "</script><b>", Reason: "hidden"}},
+			Label: "docs", Path: "/docs", Documents: 2, TextBytes: 10, Watched: true,
+			Indexing: &Progress{Done: 1, Total: 3},
+			LeftOut:  map[string]int{"hidden": 1}, Paths: []Path{{Path: "</script><b>", Reason: "hidden"}},
 		}}}, nil
 	}, "GET", "/console/status?left-out=docs", "Authorization", "Bearer s3cret")
 	want := `{"version":"1","endpoints":[{"path":"/mcp","domain":"docs"}],"sources":[{"label":"docs","path":"/docs","documents":2,"textBytes":10,"watched":true,` +
@@ -130,8 +141,9 @@ func TestStatus(t *testing.T) {
 	if w.Code != 200 || w.Body.String() != want || asked != "docs" {
 		t.Errorf("the status of %q is %d %s, want %s", asked, w.Code, w.Body, want)
 	}
-	wantHeader := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}, "Cross-Origin-Resource-Policy": {"same-origin"},
-		"Referrer-Policy": {"no-referrer"}, "X-Content-Type-Options": {"nosniff"}}
+	wantHeader := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"},
+		"Cross-Origin-Resource-Policy": {"same-origin"},
+		"Referrer-Policy":              {"no-referrer"}, "X-Content-Type-Options": {"nosniff"}}
 	if diff := cmp.Diff(wantHeader, w.Header()); diff != "" {
 		t.Errorf("headers of the status (-want +got):\n%s", diff)
 	}
@@ -145,9 +157,11 @@ func TestStatusError(t *testing.T) {
 		body   string
 	}{
 		{errors.New("disk /secret is gone"), 500, "refused: the index cannot be read, see the log of knowhow"},
-		{fmt.Errorf("secret.example: %w", errkind.Unavailable), 503, "refused: the store of the documents does not answer, try again later or see the log of knowhow"},
+		{fmt.Errorf("secret.example: %w", errkind.Unavailable), 503,
+			"refused: the store of the documents does not answer, try again later or see the log of knowhow"},
 	} {
-		w := serve(t, "", func(context.Context, string) (Status, error) { return Status{}, tc.err }, "GET", "/console/status")
+		w := serve(t, "", func(context.Context, string) (Status, error) { return Status{}, tc.err }, "GET",
+			"/console/status")
 		if got := strings.TrimSpace(w.Body.String()); w.Code != tc.status || got != tc.body {
 			t.Errorf("the response is %d %s, want %d %s", w.Code, got, tc.status, tc.body)
 		}

@@ -110,7 +110,8 @@ func readIndex(ctx context.Context, path string, documents int, b *budget) (*os.
 	case errors.Is(err, errkind.TooLarge):
 		b.short = true
 		return file, nil, fmt.Errorf("%s: create it again for the %s of the metadata, or divide the dataset, or "+
-			"move datasets that are not needed to another folder: %w", errkind.Message(err), count(documents, "document"), err)
+			"move datasets that are not needed to another folder: %w", errkind.Message(err),
+			count(documents, "document"), err)
 	case err != nil:
 		return file, nil, fmt.Errorf("%s: copy or create it again: %w", errkind.Message(err), errkind.Corrupt)
 	}

@@ -113,7 +113,8 @@ func (q Query) check() (Query, error) {
 	q.Text = strings.TrimFunc(q.Text, blank)
 	switch n := utf8.RuneCountInString(q.Text); {
 	case n == 0, n > maxQuery:
-		return q, &errkind.Argument{Name: "query", Value: q.Text, Want: fmt.Sprintf("a text of 1 to %d characters that is not blank", maxQuery)}
+		return q, &errkind.Argument{Name: "query", Value: q.Text,
+			Want: fmt.Sprintf("a text of 1 to %d characters that is not blank", maxQuery)}
 	case q.TopK < 0 || q.TopK > maxTopK:
 		return q, &errkind.Argument{Name: "topK", Value: q.TopK, Want: fmt.Sprintf("an integer from 1 to %d", maxTopK)}
 	case len(q.Datasets) == 0 || len(q.Datasets) > maxSets:
@@ -216,7 +217,8 @@ func searchWords(ctx context.Context, sets []*set, words wordQuery, most int) ([
 // searchVectors returns the documents that are most similar to the query, with
 // their cosines, and those of byWords that have a vector. It adds to the notes of
 // res why the vectors of a set did not take part.
-func searchVectors(ctx context.Context, sets []*set, text string, byWords []fusion.Hit[docID], most int, res *Result) ([]fusion.Hit[docID], error) {
+func searchVectors(ctx context.Context, sets []*set, text string, byWords []fusion.Hit[docID], most int,
+	res *Result) ([]fusion.Hit[docID], error) {
 	var hits []fusion.Hit[docID]
 	made := map[string][]float32{}
 	for i, s := range sets {

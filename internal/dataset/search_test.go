@@ -52,11 +52,13 @@ func TestUnknownDataset(t *testing.T) {
 		"handbok": `there is no dataset "handbok", did you mean "handbook"? Available datasets: api-docs, handbook`,
 		"zzz":     `there is no dataset "zzz"; available datasets: api-docs, handbook`,
 	} {
-		if _, err := r.Search(t.Context(), Query{Datasets: []string{"handbook", id}, Text: "x"}); !errors.Is(err, errkind.NotFound) || err.Error() != want {
+		if _, err := r.Search(t.Context(), Query{Datasets: []string{"handbook", id}, Text: "x"}); !errors.Is(err,
+			errkind.NotFound) || err.Error() != want {
 			t.Errorf("%s: %v, want %s", id, err, want)
 		}
 	}
-	if _, err := r.Search(t.Context(), Query{Datasets: []string{"bad"}, Text: "x"}); !errors.Is(err, errkind.Corrupt) || !strings.Contains(err.Error(), "name: it is empty") {
+	if _, err := r.Search(t.Context(), Query{Datasets: []string{"bad"}, Text: "x"}); !errors.Is(err, errkind.Corrupt) ||
+		!strings.Contains(err.Error(), "name: it is empty") {
 		t.Errorf("a dataset with a bad manifest: %v", err)
 	}
 }
@@ -69,7 +71,8 @@ func TestHits(t *testing.T) {
 		{"id": 7, "path": `docs\deep\file.md`, "text": "leave leave leave"},
 		{"content": "leave of absence", "start_line": 3, "end_line": 4, "heading": "A > B"},
 		{"id": "x", "title": " ", "content": "leave " + strings.Repeat("something else ", 500)},
-		{"title": strings.Repeat("語", 300) + "\u202e", "path": strings.Repeat("p", 600), "content": "leave\u0000\x1b[31m now"},
+		{"title": strings.Repeat("語", 300) + "\u202e", "path": strings.Repeat("p", 600),
+			"content": "leave\u0000\x1b[31m now"},
 		{"snippet": "the leave of a tree", "title": nil, "id": map[string]any{}},
 		{"unrelated": true},
 	}}
@@ -94,7 +97,8 @@ func TestHits(t *testing.T) {
 				t.Errorf("%s of %s has %d characters", what, h.ID, n)
 			}
 		}
-		if n := utf8.RuneCountInString(h.Snippet); n > 2048 || !strings.Contains(h.Snippet, "leave") || strings.ContainsAny(h.Snippet+h.Title, "\x00\x1b\u202e") {
+		if n := utf8.RuneCountInString(h.Snippet); n > 2048 || !strings.Contains(h.Snippet, "leave") ||
+			strings.ContainsAny(h.Snippet+h.Title, "\x00\x1b\u202e") {
 			t.Errorf("snippet of %s: %q", h.ID, h.Snippet)
 		}
 	}
@@ -201,7 +205,8 @@ func TestLayoutsOfMetadata(t *testing.T) {
 }
 
 func FuzzMetadata(f *testing.F) {
-	for _, seed := range []string{`[]`, `{"documents":[{"id":1,"content":"x","chunk":"2"}],"model":null,"stats":[]}`, `{"documents":[],"documents":[{}]}`, "[[", `{"a":{"b":`} {
+	for _, seed := range []string{`[]`, `{"documents":[{"id":1,"content":"x","chunk":"2"}],"model":null,"stats":[]}`,
+		`{"documents":[],"documents":[{}]}`, "[[", `{"a":{"b":`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -231,7 +236,8 @@ func FuzzManifest(f *testing.F) {
 		if found.failed() {
 			return
 		}
-		if CheckID(m.ID) != nil || CheckText(m.Name, 128) != nil || CheckText(m.Description, 512) != nil || m.DefaultTopK < 1 || m.DefaultTopK > 100 {
+		if CheckID(m.ID) != nil || CheckText(m.Name, 128) != nil || CheckText(m.Description, 512) != nil ||
+			m.DefaultTopK < 1 || m.DefaultTopK > 100 {
 			t.Errorf("%q is accepted as %+v", text, m)
 		}
 	})

@@ -139,7 +139,8 @@ type tools struct{ o Options }
 // limit returns a context that ends after the time limit of a call.
 func (t *tools) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, t.o.Timeout, fmt.Errorf(
-		"the search took longer than %v, try again: large datasets take a while to load: %w", t.o.Timeout, errkind.Timeout))
+		"the search took longer than %v, try again: large datasets take a while to load: %w", t.o.Timeout,
+		errkind.Timeout))
 }
 
 // searchArgs are the arguments of knowledge.search.
@@ -258,7 +259,8 @@ func ListResult(infos []dataset.Info) any {
 	for i, d := range infos {
 		l := listed{
 			ID: d.ID, Name: d.Name, Description: d.Description, DefaultTopK: d.DefaultTopK, Status: d.State,
-			DatasetSize: d.Vectors, ManifestPath: d.ManifestPath, Documents: d.Documents, Model: d.Model, Error: d.Failure(),
+			DatasetSize: d.Vectors, ManifestPath: d.ManifestPath, Documents: d.Documents, Model: d.Model,
+			Error: d.Failure(),
 		}
 		switch d.State {
 		case dataset.Ready:

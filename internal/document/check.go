@@ -26,7 +26,8 @@ func (c Change) Check() error {
 		}
 	}
 	if n != 1 {
-		return fmt.Errorf("a change must put, delete or tag a document, and no more than one of these: %w", errkind.Invalid)
+		return fmt.Errorf("a change must put, delete or tag a document, and no more than one of these: %w",
+			errkind.Invalid)
 	}
 	if c.Tag != nil {
 		if err := CheckTags(c.Tag.Add); err != nil {

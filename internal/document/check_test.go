@@ -11,7 +11,8 @@ import (
 
 // TestCheck checks which documents no store accepts, and what the errors say.
 func TestCheck(t *testing.T) {
-	good := document.Document{ID: strings.Repeat("x", document.MaxID), Label: "a", Path: "b.md", Text: "text", Chunks: []document.Chunk{{Length: 4}}}
+	good := document.Document{ID: strings.Repeat("x", document.MaxID), Label: "a", Path: "b.md", Text: "text",
+		Chunks: []document.Chunk{{Length: 4}}}
 	if err := (document.Change{Put: &good}).Check(); err != nil {
 		t.Errorf("Check() = %v, want no error", err)
 	}
@@ -24,7 +25,8 @@ func TestCheck(t *testing.T) {
 	} {
 		d := good
 		change(&d)
-		if err := (document.Change{Put: &d}).Check(); !errors.Is(err, errkind.Invalid) || !strings.Contains(err.Error(), want) {
+		if err := (document.Change{Put: &d}).Check(); !errors.Is(err, errkind.Invalid) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("Check() = %v, want an error of kind Invalid with %q", err, want)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 // fails, and of kind Denied if it is read-only or its permissions forbid the
 // operation. All other errors, and nil, are returned unchanged.
 func Disk(operation string, err error) error {
-	full, failed, denied := []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT}, []syscall.Errno{syscall.EIO}, []syscall.Errno{syscall.EROFS, syscall.EACCES, syscall.EPERM}
+	full, failed, denied := []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT}, []syscall.Errno{syscall.EIO},
+		[]syscall.Errno{syscall.EROFS, syscall.EACCES, syscall.EPERM}
 	if runtime.GOOS == "windows" {
 		// ERROR_DISK_FULL, ERROR_HANDLE_DISK_FULL; ERROR_IO_DEVICE;
 		// ERROR_WRITE_PROTECT, ERROR_ACCESS_DENIED
@@ -24,7 +25,8 @@ func Disk(operation string, err error) error {
 	case isAny(err, failed):
 		return fmt.Errorf("%s: the disk fails: check it and try again: %w", operation, Unavailable)
 	case isAny(err, denied):
-		return fmt.Errorf("%s: the data folder cannot be written: change its permissions or choose another one: %w", operation, Denied)
+		return fmt.Errorf("%s: the data folder cannot be written: change its permissions or choose another one: %w",
+			operation, Denied)
 	}
 	return err
 }

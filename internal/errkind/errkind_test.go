@@ -56,7 +56,8 @@ func TestRetryable(t *testing.T) {
 }
 
 func TestRemoteKind(t *testing.T) {
-	err := fmt.Errorf("searching: %w", &errkind.Remote{Endpoint: "/api/v1/health", Status: 502, Message: "the server is down"})
+	err := fmt.Errorf("searching: %w", &errkind.Remote{Endpoint: "/api/v1/health", Status: 502,
+		Message: "the server is down"})
 	if !errors.Is(err, errkind.Unavailable) {
 		t.Errorf("a Remote without a kind is not Unavailable")
 	}
@@ -74,7 +75,8 @@ func TestMessage(t *testing.T) {
 		{fmt.Errorf("reading: %w", errors.New("denied by someone")), "reading: denied by someone"},
 		{errkind.NotFound, "not found"},
 		{errors.Join(fmt.Errorf("no 7: %w", errkind.NotFound), fmt.Errorf("no 8: %w", errkind.NotFound)), "no 7\nno 8"},
-		{fmt.Errorf("%w and %w", fmt.Errorf("no 7: %w", errkind.NotFound), errkind.NotFound), "no 7: not found and not found"},
+		{fmt.Errorf("%w and %w", fmt.Errorf("no 7: %w", errkind.NotFound), errkind.NotFound),
+			"no 7: not found and not found"},
 	} {
 		if got := errkind.Message(tt.err); got != tt.want {
 			t.Errorf("Message(%v) = %q, want %q", tt.err, got, tt.want)

@@ -35,12 +35,14 @@ func TestCharsetDeclared(t *testing.T) {
 		{"meta of UTF-16 means UTF-8", "", `<meta charset=utf-16><p>日本`, "日本"},
 		{"unknown name", "text/html; charset=klingon", `<p>日本`, "日本"},
 		{"false UTF-8", "text/html; charset=utf-8", `<meta charset=shift_jis><p>` + sjis, "日本"},
-		{"UTF-8 with one bad byte", "text/html; charset=utf-8", "<p>" + strings.Repeat("ü", 100) + "\xff", strings.Repeat("ü", 100) + "\ufffd"},
+		{"UTF-8 with one bad byte", "text/html; charset=utf-8", "<p>" + strings.Repeat("ü", 100) + "\xff",
+			strings.Repeat("ü", 100) + "\ufffd"},
 		{"a charset that browsers refuse", "text/html; charset=iso-2022-kr", "<p>abc", "abc"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := mustExtract(t, Input{Name: "a.html", MediaType: tt.media, Data: []byte(tt.in)}).Body; got != tt.want {
+			if got := mustExtract(t, Input{Name: "a.html", MediaType: tt.media,
+				Data: []byte(tt.in)}).Body; got != tt.want {
 				t.Errorf("body = %q, want %q", got, tt.want)
 			}
 		})

@@ -51,26 +51,31 @@ func TestExtractStops(t *testing.T) {
 		"control bytes":    {Name: "a.txt", Data: []byte(fill("a line\r\n\x1b[1m"))},
 		"verbatim":         {Name: "a.txt", Data: []byte(fill(line)), Verbatim: true},
 		"declared UTF-8":   {Name: "a", MediaType: "text/plain; charset=utf-8", Data: []byte(fill("wörter "))},
-		"damaged UTF-8":    {Name: "a", MediaType: "text/plain; charset=utf-8", Data: []byte(fill(line + line + "\xff\n"))},
-		"Shift JIS":        {Name: "a.txt", Data: bytes.Repeat(encode(t, japanese.ShiftJIS, japaneseText), size/300)},
-		"windows-1252":     {Name: "a.txt", Data: bytes.Repeat(encode(t, charmap.Windows1252, germanText), size/200)},
-		"HTML":             {Name: "a.html", Data: []byte(fill("<p>A word<b>and</b> more</p>"))},
-		"HTML text":        {Name: "a.html", Data: []byte(fill("word "))},
-		"HTML navigation":  {Name: "a.html", Data: []byte("<nav>" + fill("<p>word</p>"))},
-		"HTML comment":     {Name: "a.html", Data: []byte("a<!--" + fill("<p>"))},
-		"HTML attributes":  {Name: "a.html", Data: []byte("a<p " + fill("a=b "))},
-		"Markdown":         {Name: "a.md", Data: []byte(fill("# A heading\n\nA paragraph.\n\n"))},
-		"PDF":              {Name: "a.pdf", Data: longPDF(1500)},
-		"Word":             {Name: "a.docx", Data: docxOf(t, fill(paragraphs(line)))},
-		"Word table":       {Name: "a.docx", Data: docxOf(t, "<w:tbl><w:tr><w:tc>"+fill(paragraphs(line)))},
-		"Excel":            {Name: "a.xlsx", Data: xlsxOf(t, "", fill("<row><c><v>1.5</v></c><c><v>2</v></c></row>"))},
-		"OpenDocument":     {Name: "a.odt", Data: odfOf(t, "text", "<office:text>"+fill("<text:p>"+line+"</text:p>"))},
-		"EPUB":             {Name: "a.epub", Data: packageOf(t, "mimetype", "application/epub+zip", "META-INF/container.xml", `<rootfile full-path="o.opf"/>`, "o.opf", `<item id="a" href="a.xhtml"/><itemref idref="a"/>`, "a.xhtml", fill("<p>"+line+"</p>"))},
-		"RTF":              {Name: "a.rtf", Data: []byte(`{\rtf1 ` + fill(line+`\par `))},
-		"CSV":              {Name: "a.csv", Data: []byte(fill("one,two,3\n"))},
-		"mail":             {Name: "a.eml", Data: []byte("Subject: a\n\n" + fill(line))},
-		"mailbox":          {Name: "a.mbox", Data: []byte(fill("From a@b Mon Jan  1 00:00:00 2024\nSubject: a\n\n" + strings.Repeat(line, 100) + "\n"))},
-		"notebook":         {Name: "a.ipynb", Data: []byte(`{"cells":[{"cell_type":"markdown","source":"` + fill("word ") + `"}]}`)},
+		"damaged UTF-8": {Name: "a", MediaType: "text/plain; charset=utf-8",
+			Data: []byte(fill(line + line + "\xff\n"))},
+		"Shift JIS":       {Name: "a.txt", Data: bytes.Repeat(encode(t, japanese.ShiftJIS, japaneseText), size/300)},
+		"windows-1252":    {Name: "a.txt", Data: bytes.Repeat(encode(t, charmap.Windows1252, germanText), size/200)},
+		"HTML":            {Name: "a.html", Data: []byte(fill("<p>A word<b>and</b> more</p>"))},
+		"HTML text":       {Name: "a.html", Data: []byte(fill("word "))},
+		"HTML navigation": {Name: "a.html", Data: []byte("<nav>" + fill("<p>word</p>"))},
+		"HTML comment":    {Name: "a.html", Data: []byte("a<!--" + fill("<p>"))},
+		"HTML attributes": {Name: "a.html", Data: []byte("a<p " + fill("a=b "))},
+		"Markdown":        {Name: "a.md", Data: []byte(fill("# A heading\n\nA paragraph.\n\n"))},
+		"PDF":             {Name: "a.pdf", Data: longPDF(1500)},
+		"Word":            {Name: "a.docx", Data: docxOf(t, fill(paragraphs(line)))},
+		"Word table":      {Name: "a.docx", Data: docxOf(t, "<w:tbl><w:tr><w:tc>"+fill(paragraphs(line)))},
+		"Excel":           {Name: "a.xlsx", Data: xlsxOf(t, "", fill("<row><c><v>1.5</v></c><c><v>2</v></c></row>"))},
+		"OpenDocument":    {Name: "a.odt", Data: odfOf(t, "text", "<office:text>"+fill("<text:p>"+line+"</text:p>"))},
+		"EPUB": {Name: "a.epub", Data: packageOf(t, "mimetype", "application/epub+zip",
+			"META-INF/container.xml", `<rootfile full-path="o.opf"/>`, "o.opf",
+			`<item id="a" href="a.xhtml"/><itemref idref="a"/>`, "a.xhtml", fill("<p>"+line+"</p>"))},
+		"RTF":  {Name: "a.rtf", Data: []byte(`{\rtf1 ` + fill(line+`\par `))},
+		"CSV":  {Name: "a.csv", Data: []byte(fill("one,two,3\n"))},
+		"mail": {Name: "a.eml", Data: []byte("Subject: a\n\n" + fill(line))},
+		"mailbox": {Name: "a.mbox", Data: []byte(fill("From a@b Mon Jan  1 00:00:00 2024\nSubject: a\n\n" +
+			strings.Repeat(line, 100) + "\n"))},
+		"notebook": {Name: "a.ipynb", Data: []byte(`{"cells":[{"cell_type":"markdown","source":"` +
+			fill("word ") + `"}]}`)},
 		"reStructuredText": {Name: "a.rst", Data: []byte(fill("A heading\n=========\n\nA *word*.\n\n"))},
 		"AsciiDoc":         {Name: "a.adoc", Data: []byte(fill("== A heading\n\nA *word*.\n\n"))},
 		"Org":              {Name: "a.org", Data: []byte(fill("* A heading\n\nA *word*.\n\n"))},
@@ -92,7 +97,8 @@ func TestExtractStops(t *testing.T) {
 			}
 			looks := enough - all.left
 			if looks < len(in.Data)/plain.CheckLen {
-				t.Errorf("%d looks at the context for %d bytes, want at least one for each %d", looks, len(in.Data), plain.CheckLen)
+				t.Errorf("%d looks at the context for %d bytes, want at least one for each %d", looks, len(in.Data),
+					plain.CheckLen)
 			}
 			for _, n := range []int{0, looks / 2, looks - 3} {
 				ctx := &countingContext{Context: t.Context(), left: n}

@@ -40,7 +40,8 @@ func checkText(t *testing.T, x *Text) {
 		switch {
 		case h.Offset <= last || h.Offset >= len(x.Body) || !utf8.RuneStart(x.Body[h.Offset]):
 			t.Fatalf("heading %+v after offset %d in %d bytes", h, last, len(x.Body))
-		case h.Level < 1 || h.Level > document.TermLevel || h.Text == "" && h.Level < document.TermLevel || len(h.Text) > plain.MaxHeading || !utf8.ValidString(h.Text) || strings.ContainsAny(h.Text, "\n\t"):
+		case h.Level < 1 || h.Level > document.TermLevel || h.Text == "" && h.Level < document.TermLevel ||
+			len(h.Text) > plain.MaxHeading || !utf8.ValidString(h.Text) || strings.ContainsAny(h.Text, "\n\t"):
 			t.Fatalf("bad heading %+v", h)
 		}
 		last = h.Offset
@@ -64,12 +65,14 @@ func TestExtractPlainText(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"a.txt", "", ""},
 		{"a.txt", "\n \n  one\r\ntwo\rthree\n\n\nfour  \n\n", "  one\ntwo\nthree\n\n\nfour"},
-		{"a.txt", "some more text a\x00b\x01c\x7fd\u0085e\u2028f\ufeffg and more", "some more text abcd\ne\nfg and more"},
+		{"a.txt", "some more text a\x00b\x01c\x7fd\u0085e\u2028f\ufeffg and more",
+			"some more text abcd\ne\nfg and more"},
 		{"build.log", "\x1b[1;31merror\x1b[0m: x \x1bq\fnext", "error: x q\nnext"},
 		{"a.txt", "\ufeffBOM", "BOM"},
 		{"LICENSE", "Copyright\n", "Copyright"},
 		{"x.go", "package x // é\n", "package x // é"},
-		{"a.txt", "bad \xff byte, good ü and ö and ä and more of good text \u00fc \u00fc", "bad \ufffd byte, good ü and ö and ä and more of good text ü ü"},
+		{"a.txt", "bad \xff byte, good ü and ö and ä and more of good text \u00fc \u00fc",
+			"bad \ufffd byte, good ü and ö and ä and more of good text ü ü"},
 	}
 	for _, tt := range tests {
 		x := mustExtract(t, Input{Name: tt.name, Data: []byte(tt.in)})
@@ -157,7 +160,8 @@ func TestFormats(t *testing.T) {
 	for _, tt := range tests {
 		x := mustExtract(t, tt.in)
 		if x.MediaType != tt.media || x.FileType != tt.fileType {
-			t.Errorf("Extract(%s, %s) is %s, %s, want %s, %s", tt.in.Name, tt.in.MediaType, x.MediaType, x.FileType, tt.media, tt.fileType)
+			t.Errorf("Extract(%s, %s) is %s, %s, want %s, %s", tt.in.Name, tt.in.MediaType, x.MediaType, x.FileType,
+				tt.media, tt.fileType)
 		}
 	}
 }
@@ -209,8 +213,10 @@ func TestExtractMarkdown(t *testing.T) {
 			"One", []string{"# One @ # One #", "## Two with code_x and link @ ## Two *with* `code_x` and [link](u \"t\") {#id}", "## Three @ Three"}},
 		{"code", "```sh\n# no\n```\n~~~~\n# no\n~~~\n# no\n~~~~\n    # no\n# yes", "yes", []string{"# yes @ # yes"}},
 		{"unclosed code", "# a\n```\n# no", "a", []string{"# a @ # a"}},
-		{"setext", "Title\n=====\n\n---\n- item\n---\n> quote\n---\n\nSub\n---", "Title", []string{"# Title @ Title", "## Sub @ Sub"}},
-		{"front matter", "---\ntitle: \"The \\\"Title\\\"\"\ntags: [a]\n---\n\n# First\n", `The "Title"`, []string{"# First @ # First"}},
+		{"setext", "Title\n=====\n\n---\n- item\n---\n> quote\n---\n\nSub\n---", "Title",
+			[]string{"# Title @ Title", "## Sub @ Sub"}},
+		{"front matter", "---\ntitle: \"The \\\"Title\\\"\"\ntags: [a]\n---\n\n# First\n", `The "Title"`,
+			[]string{"# First @ # First"}},
 		{"front matter in single quotes", "---\ntitle: 'It''s'\n...\nx", "It's", nil},
 		{"TOML", "+++\ntitle = \"T\"\n+++\nx", "T", nil},
 		{"front matter without an end", "---\ntitle: x\n", "", nil},
@@ -254,7 +260,8 @@ func TestFrontMatter(t *testing.T) {
 			"Part 2: forms\nUse when: \"x\" is {{ y }}\na, b\n\ntext"},
 		{"TOML", "+++\ntitle = \"T\"\ndate = 2024-01-02\n[taxonomies]\ntags = [\"a\", \"b\"]\n[[authors]]\nname = \"C\"\nurl = \"u\"\n+++\nx", "T", "T\na, b\nC, u\n\nx"},
 		{"control characters", "---\ndescription: \"a\\u0007b\\e[1mc\\0\"\n---\nx", "", "abc\n\nx"},
-		{"aliases", "---\ntitle: &t Name\nx: &x [*t, *t]\ny: &y [*x, *x]\ntags: [*t, *y, new]\n---\nx", "Name", "Name\nName, new\n\nx"},
+		{"aliases", "---\ntitle: &t Name\nx: &x [*t, *t]\ny: &y [*x, *x]\ntags: [*t, *y, new]\n---\nx", "Name",
+			"Name\nName, new\n\nx"},
 		{"heading inside", "---\ndescription: |\n  # no heading\n---\n# H\n", "H", "# no heading\n\n# H"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -262,7 +269,8 @@ func TestFrontMatter(t *testing.T) {
 			if x.Title != tt.title || x.Body != tt.want {
 				t.Errorf("title %q, body %q, want %q, %q", x.Title, x.Body, tt.title, tt.want)
 			}
-			if rest := x.Body[x.Lead:]; !strings.HasSuffix(tt.in, rest+"\n") && !strings.HasSuffix(tt.in, rest) || strings.HasPrefix(rest, "\n") {
+			if rest := x.Body[x.Lead:]; !strings.HasSuffix(tt.in, rest+"\n") && !strings.HasSuffix(tt.in, rest) ||
+				strings.HasPrefix(rest, "\n") {
 				t.Errorf("behind the values stands %q, which is not the end of the file", rest)
 			}
 			for _, h := range x.Headings {
@@ -277,10 +285,14 @@ func TestFrontMatter(t *testing.T) {
 // Other markup has the same metadata as front matter.
 func TestMarkupMetadata(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
-		{"a.org", "#+TITLE: T\n#+AUTHOR: Jane Doe\n#+KEYWORDS: red, lake\n#+FILETAGS: :a:b:\n#+DATE: 2024\n\nx\n", "Jane Doe\nred, lake\na b\n\nx"},
-		{"a.adoc", "= T\n:author: Jane Doe\n:description: About {author}\n:keywords: red, lake\n:toc: left\n\nx\n", "T\n\nJane Doe\nAbout Jane Doe\nred, lake\n\nx"},
-		{"a.rst", ".. meta::\n   :description: About\n      lakes\n   :keywords: red, lake\n   :robots: noindex\n\nx\n", "About lakes\nred, lake\n\nx"},
-		{"a.tex", "\\title{T}\\author{Jane Doe \\and Bo}\n\\begin{document}\n\\maketitle\nx\n\\end{document}\n", "Jane Doe, Bo\n\nx"},
+		{"a.org", "#+TITLE: T\n#+AUTHOR: Jane Doe\n#+KEYWORDS: red, lake\n#+FILETAGS: :a:b:\n#+DATE: 2024\n\nx\n",
+			"Jane Doe\nred, lake\na b\n\nx"},
+		{"a.adoc", "= T\n:author: Jane Doe\n:description: About {author}\n:keywords: red, lake\n:toc: left\n\nx\n",
+			"T\n\nJane Doe\nAbout Jane Doe\nred, lake\n\nx"},
+		{"a.rst", ".. meta::\n   :description: About\n      lakes\n   :keywords: red, lake\n   :robots: noindex\n\nx\n",
+			"About lakes\nred, lake\n\nx"},
+		{"a.tex", "\\title{T}\\author{Jane Doe \\and Bo}\n\\begin{document}\n\\maketitle\nx\n\\end{document}\n",
+			"Jane Doe, Bo\n\nx"},
 	} {
 		if x := mustExtract(t, Input{Name: tt.name, Data: []byte(tt.in)}); x.Body != tt.want {
 			t.Errorf("%s: body = %q, want %q", tt.name, x.Body, tt.want)
@@ -308,10 +320,12 @@ func FuzzExtract(f *testing.F) {
 	f.Add("x.pdf", "", []byte(smallPDF))
 	f.Add("x.html", "", []byte("<h1><a href=#x><main>#</main></a><pre><main>\n\n</pre>#</a>"))
 	f.Fuzz(func(t *testing.T, name, media string, data []byte) {
-		for _, in := range []Input{{Name: name, MediaType: media, Data: data}, {Name: "a.html", Data: data}, {Name: "a.md", Data: data}, {Name: "a.txt", Data: data}, {Name: "a.txt", Data: data, Verbatim: true}} {
+		for _, in := range []Input{{Name: name, MediaType: media, Data: data}, {Name: "a.html", Data: data},
+			{Name: "a.md", Data: data}, {Name: "a.txt", Data: data}, {Name: "a.txt", Data: data, Verbatim: true}} {
 			x, err := Extract(t.Context(), in)
 			if err != nil {
-				if x != nil || !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.TooLarge) {
+				if x != nil || !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) &&
+					!errors.Is(err, errkind.TooLarge) {
 					t.Fatalf("Extract = %v, %v, want a kind of error alone", x, err)
 				}
 				continue

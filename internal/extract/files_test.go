@@ -82,7 +82,8 @@ func TestDeclarations(t *testing.T) {
 		name, src string
 		want      []string // text of the headings
 	}{
-		{"a.go", "type (\n\t// A is.\n\tA struct {\n\t\tx int\n\t}\n\tB[T any] interface{ M() }\n)\n", []string{"A struct", "B[T any] interface"}},
+		{"a.go", "type (\n\t// A is.\n\tA struct {\n\t\tx int\n\t}\n\tB[T any] interface{ M() }\n)\n",
+			[]string{"A struct", "B[T any] interface"}},
 		{"a.js", "class A {\n  static async load(x) { return 1 }\n  get b() { return this.c }\n  run() {\n    if (a) { b() }\n    call(function () { x() })\n  }\n}\n", []string{"class A", "static async load(x)", "get b()", "run()"}},
 		{"a.c", "struct point { int x; };\nstruct point p = {1};\nenum color { RED, GREEN };\nint f(struct point *p) {\n\tif (p) { g(p); }\n\twhile (g(p)) {\n\t}\n}\n", []string{"struct point", "enum color", "int f(struct point *p)"}},
 		{"a.cpp", "class A {\n public:\n  int size() const { return n; }\n  virtual void run(int x) override {\n    if (x) { go(); } else if (y) { z(); }\n    for (auto& i : v) {\n    }\n  }\n  ~A() {}\n};\n", []string{"class A", "int size() const", "virtual void run(int x) override"}},

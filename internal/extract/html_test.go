@@ -11,7 +11,8 @@ import (
 
 func TestExtractHTML(t *testing.T) {
 	tests := []struct{ name, in, want string }{
-		{"paragraphs", "<p>one\n two</p><p>three</p><div>four<p>five</div>six", "one two\n\nthree\n\nfour\n\nfive\n\nsix"},
+		{"paragraphs", "<p>one\n two</p><p>three</p><div>four<p>five</div>six",
+			"one two\n\nthree\n\nfour\n\nfive\n\nsix"},
 		{"inline", "a<b>b</b> <i> c</i>&nbsp;d &lt;x&gt; &amp;amp; e", "ab c d <x> &amp; e"},
 		{"breaks", "a<br>b<br/> c<br><br>d<br><br><br>e", "a\nb\nc\n\nd\n\ne"},
 		{"lists", "<ul><li>a</li><li>b<ul><li>c</ul></ul><dl><dt>d<dd>e</dl>", "a\nb\n\nc\n\nd\ne"},
@@ -29,7 +30,8 @@ func TestExtractHTML(t *testing.T) {
 		{"unclosed nav after text", "x<nav>a<p>b", "x\n\na\n\nb"},
 		{"page of navigation alone", "<nav>a</nav>", "a"},
 		{"self-closing script in XHTML", "<?xml version=\"1.0\"?><html><script src=\"x\"/><p>a</p></html>", "a"},
-		{"self-closing blocks in XHTML", "<?xml version=\"1.0\"?><html>a<br/>b<pre/> c  d<h1/>e</html>", "a\nb\n\nc d\n\ne"},
+		{"self-closing blocks in XHTML", "<?xml version=\"1.0\"?><html>a<br/>b<pre/> c  d<h1/>e</html>",
+			"a\nb\n\nc d\n\ne"},
 		{"controls", "<p>a\x00b&#1;c\x1b</p>", "abc"},
 		{"broken", "<p <b>x</p>< y <3 &bogus; </", "x\n\n< y <3 &bogus; </"},
 		{"textarea", "a<textarea>b <i>c</i></textarea>", "a\n\nb <i>c</i>"},
@@ -57,9 +59,12 @@ func TestTerms(t *testing.T) {
 		want     []document.Heading
 	}{
 		"HTML": {"a.html", "<h2>A</h2><dl><dt>f()<a href='#f'>¶</a><dd>x<dl><dt>g</dt><dd>y</dl></dl><p>z<dl><dt>h<dd>i</dl>",
-			[]document.Heading{{Offset: 0, Level: 2, Text: "A"}, term(3, "f()"), term(10, "g"), term(15, ""), term(18, "h")}},
-		"a list in a heading":     {"a.html", "<h2>A<dl><dt>b</dt></dl>c</h2>d", []document.Heading{{Offset: 0, Level: 2, Text: "A b c"}}},
-		"a heading behind a list": {"a.html", "<dl><dt>b<dd>c</dl><h2>D</h2>", []document.Heading{term(0, "b"), {Offset: 5, Level: 2, Text: "D"}}},
+			[]document.Heading{{Offset: 0, Level: 2, Text: "A"}, term(3, "f()"), term(10, "g"), term(15, ""),
+				term(18, "h")}},
+		"a list in a heading": {"a.html", "<h2>A<dl><dt>b</dt></dl>c</h2>d",
+			[]document.Heading{{Offset: 0, Level: 2, Text: "A b c"}}},
+		"a heading behind a list": {"a.html", "<dl><dt>b<dd>c</dl><h2>D</h2>",
+			[]document.Heading{term(0, "b"), {Offset: 5, Level: 2, Text: "D"}}},
 		"a manual page": {"a.1", ".TH A 1\n.SH B\n.TP\n.B \\-x\ny\n.RS\n.PP\nz\n.RE\n.IP \\(bu\nk\n.PP\nend\n.IP name\nl\n",
 			[]document.Heading{{Offset: 0, Level: 1, Text: "B"}, term(3, "-x"), term(19, ""), term(24, "name")}},
 	} {
@@ -76,14 +81,17 @@ func TestExtractHTMLFacts(t *testing.T) {
 </head><body><h1>Fir<b>st</b></h1><p>x</p><h2> </h2><h3>Second<br>line</h3><svg><title>no</title></svg></body></html>`
 	x := mustExtract(t, Input{Name: "a.html", Data: []byte(page)})
 	want := &Text{
-		Title: "The Title & more", Body: "First\n\nx\n\nSecond\nline", Lang: "de", MediaType: "text/html", FileType: "html",
-		Headings:  []document.Heading{{Offset: 0, Level: 1, Text: "First"}, {Offset: 10, Level: 3, Text: "Second line"}},
+		Title: "The Title & more", Body: "First\n\nx\n\nSecond\nline", Lang: "de", MediaType: "text/html",
+		FileType: "html",
+		Headings: []document.Heading{{Offset: 0, Level: 1, Text: "First"},
+			{Offset: 10, Level: 3, Text: "Second line"}},
 		Canonical: "https://example.com/a?b=1",
 	}
 	if diff := cmp.Diff(want, x); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, href := range []string{"/relative", "javascript:alert(1)", "file:///etc/passwd", "https://", "http://" + strings.Repeat("x", 3000)} {
+	for _, href := range []string{"/relative", "javascript:alert(1)", "file:///etc/passwd", "https://",
+		"http://" + strings.Repeat("x", 3000)} {
 		x := mustExtract(t, Input{Name: "a.html", Data: []byte(`<link rel=canonical href="` + href + `">a`)})
 		if x.Canonical != "" {
 			t.Errorf("canonical of %.40q = %.40q, want none", href, x.Canonical)
@@ -96,9 +104,11 @@ func TestMainContent(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"main", "<div>Menu</div><main><h1>A</h1><p>" + long + "</main><footer>Foot</footer>", "A\n\n" + long},
 		{"role", "<div>Menu</div><div role=main><div>x</div><h1>A</h1>" + long + "</div>Foot", "x\n\nA\n\n" + long},
-		{"articles", "Menu<article><h1>A</h1>" + long + "<article>c</article></article>x<article><h1>B</h1>" + long + "</article>",
+		{"articles", "Menu<article><h1>A</h1>" + long + "<article>c</article></article>x<article><h1>B</h1>" + long +
+			"</article>",
 			"A\n\n" + long + "\n\nc\n\nB\n\n" + long},
-		{"main wins over article", "Menu<main>" + long + "<article>" + long + "</article></main>", long + "\n\n" + long},
+		{"main wins over article", "Menu<main>" + long + "<article>" + long + "</article></main>",
+			long + "\n\n" + long},
 		{"main that is not closed", "Menu<main><p>" + long + "</div>", long},
 		{"empty main", "<main> </main><p>" + long, long},
 		{"main that contains almost nothing", "<main>Loading</main><p>" + long, "Loading\n\n" + long},
@@ -205,7 +215,8 @@ func TestHostileMarkdown(t *testing.T) {
 
 func BenchmarkExtractHTML(b *testing.B) {
 	page := []byte("<html><head><title>T</title></head><body><nav>n</nav><main>" +
-		strings.Repeat("<h2>Heading</h2><p>Some words make a <b>sentence</b>, and this is one.</p><ul><li>item</ul>\n", 1000) + "</main></body></html>")
+		strings.Repeat("<h2>Heading</h2><p>Some words make a <b>sentence</b>, and this is one.</p><ul><li>item</ul>\n",
+			1000) + "</main></body></html>")
 	b.SetBytes(int64(len(page)))
 	for b.Loop() {
 		if _, err := Extract(b.Context(), Input{Name: "a.html", Data: page}); err != nil {
@@ -236,7 +247,8 @@ func TestAlternativeTexts(t *testing.T) {
 		{"a.rst", "x\n\n.. image:: a.png\n   :width: 3\n   :alt: a red\n         *lake*\n   :align: left\n\ny |logo| z\n\n.. |logo| image:: l.png\n   :alt: ACME\n", "x\n\na red lake\n\ny ACME z"},
 		{"a.rst", ".. figure:: a.png\n   :alt: a red lake\n\n   The caption\n", "a red lake\n\n   The caption"},
 		{"a.adoc", "x\n\nimage::a.png[A red lake, 300, 200]\n\nimage::b.png[width=3,alt=\"Blue, deep\",title=T]\n\nan image:c.png[green,20] one, image:d.png[] and image:e.png[width=2]\n", "x\n\nA red lake\n\nBlue, deep\n\nan green one, d.png and e.png"},
-		{"a.org", "x\n\n#+CAPTION: A lake\n#+ATTR_HTML: :width 3 :alt red as blood :title t\n[[file:a.png]]\n", "x\n\nA lake\nred as blood\na.png"},
+		{"a.org", "x\n\n#+CAPTION: A lake\n#+ATTR_HTML: :width 3 :alt red as blood :title t\n[[file:a.png]]\n",
+			"x\n\nA lake\nred as blood\na.png"},
 		{"a.tex", "x \\includegraphics[width=2cm, alt={A red lake}]{a.png} y", "x A red lake y"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

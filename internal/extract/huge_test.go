@@ -27,7 +27,8 @@ func TestHugeMarkup(t *testing.T) {
 func TestHugeTagOfHTML(t *testing.T) {
 	page := "<p>first</p>" + strings.Repeat("a\n", plain.MaxToken) + "<p>last</p>"
 	text, err := Extract(t.Context(), Input{Name: "a.html", Data: []byte(page)})
-	if err != nil || !text.Damaged || !strings.HasPrefix(text.Body, "first\n\na a") || strings.Contains(text.Body, "last") {
+	if err != nil || !text.Damaged || !strings.HasPrefix(text.Body, "first\n\na a") ||
+		strings.Contains(text.Body, "last") {
 		t.Errorf("Extract() = %v, damaged: %v, %d bytes", err, text.Damaged, len(text.Body))
 	}
 }
@@ -57,8 +58,10 @@ func TestMaxUnpackedOfPDF(t *testing.T) {
 	}
 	keep := func(string) bool { return true }
 	yield := func(p Part) error { return p.Err }
-	for _, in := range []Input{{Name: "a.pdf", Data: data}, {Name: "a.zip", Data: zipOf(t, zipEntry{"a.pdf", string(data)})}} {
-		if err := Parts(t.Context(), in, keep, yield); !errors.Is(err, errkind.TooLarge) || errors.Is(err, ErrUnpacked) {
+	for _, in := range []Input{{Name: "a.pdf", Data: data},
+		{Name: "a.zip", Data: zipOf(t, zipEntry{"a.pdf", string(data)})}} {
+		if err := Parts(t.Context(), in, keep, yield); !errors.Is(err, errkind.TooLarge) ||
+			errors.Is(err, ErrUnpacked) {
 			t.Errorf("Parts(%s) = %v, want that it takes too much work", in.Name, err)
 		}
 		in.MaxUnpacked = 4 << 20

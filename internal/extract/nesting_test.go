@@ -95,39 +95,69 @@ func TestParts(t *testing.T) {
 	}{
 		{"a file", Input{Name: "a.md", Data: []byte("# A")}, map[string]string{"": "# A"}, nil},
 		{"gzip", Input{Name: "a.md.gz", Data: gzipOf(t, []byte("# A"))}, map[string]string{"": "# A"}, nil},
-		{"gzip with another name", Input{Name: "a.txt", Data: gzipOf(t, []byte("text"))}, map[string]string{"": "text"}, nil},
-		{"gzip of two members", Input{Name: "a.txt.gz", Data: append(gzipOf(t, []byte("one ")), gzipOf(t, []byte("two"))...)}, map[string]string{"": "one two"}, nil},
-		{"truncated gzip", Input{Name: "a.txt.gz", Data: gzipOf(t, bytes.Repeat([]byte("one two\n"), 1000))[:50]}, nil, nil},
-		{"gzip without data", Input{Name: "a.txt.gz", Data: []byte("\x1f\x8b\b\x00\x00\x00\x00\x00\x00\x03")}, nil, errkind.Corrupt},
-		{"gzip of binary data", Input{Name: "a.gz", Data: gzipOf(t, []byte("\x89PNG\r\n\x1a\n"))}, nil, errkind.Unsupported},
-		{"gzip of a tar archive", Input{Name: "a.tgz", Data: gzipOf(t, append(make([]byte, 257), "ustar"...))}, nil, errkind.Unsupported},
-		{"gzip of an archive", Input{Name: "a.zip.gz", Data: gzipOf(t, zipOf(t, zipEntry{"b.txt", "b"}))}, map[string]string{"b.txt": "b"}, nil},
+		{"gzip with another name", Input{Name: "a.txt", Data: gzipOf(t, []byte("text"))}, map[string]string{"": "text"},
+			nil},
+		{"gzip of two members", Input{Name: "a.txt.gz",
+			Data: append(gzipOf(t, []byte("one ")), gzipOf(t, []byte("two"))...)}, map[string]string{"": "one two"},
+			nil},
+		{"truncated gzip", Input{Name: "a.txt.gz", Data: gzipOf(t, bytes.Repeat([]byte("one two\n"), 1000))[:50]}, nil,
+			nil},
+		{"gzip without data", Input{Name: "a.txt.gz", Data: []byte("\x1f\x8b\b\x00\x00\x00\x00\x00\x00\x03")}, nil,
+			errkind.Corrupt},
+		{"gzip of binary data", Input{Name: "a.gz", Data: gzipOf(t, []byte("\x89PNG\r\n\x1a\n"))}, nil,
+			errkind.Unsupported},
+		{"gzip of a tar archive", Input{Name: "a.tgz", Data: gzipOf(t, append(make([]byte, 257), "ustar"...))}, nil,
+			errkind.Unsupported},
+		{"gzip of an archive", Input{Name: "a.zip.gz", Data: gzipOf(t, zipOf(t, zipEntry{"b.txt", "b"}))},
+			map[string]string{"b.txt": "b"}, nil},
 		{"gzip in gzip", Input{Name: "a.gz", Data: deepGzip}, nil, errkind.TooLarge},
-		{"archive", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"d/a.txt", "a"}, zipEntry{"d/", ""}, zipEntry{"b.png", "\x89PNG\r\n"}, zipEntry{"x.skip", "x"}, zipEntry{"in.zip", string(zipOf(t, zipEntry{"c.txt", "c"}, zipEntry{"y.skip", "y"}))},
+		{"archive", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"d/a.txt", "a"}, zipEntry{"d/", ""},
+			zipEntry{"b.png", "\x89PNG\r\n"}, zipEntry{"x.skip", "x"},
+			zipEntry{"in.zip", string(zipOf(t, zipEntry{"c.txt", "c"}, zipEntry{"y.skip", "y"}))},
 			zipEntry{"m.mbox", mbox}, zipEntry{"l.txt.gz", string(gzipOf(t, []byte("log")))})},
-			map[string]string{"d/a.txt": "a", "in.zip/c.txt": "c", "m.mbox/1": "From: a\n\nHello.", "l.txt.gz": "log"}, nil},
-		{"names", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"../../etc/passwd", "1"}, zipEntry{"/abs.txt", "2"}, zipEntry{`win\dir\a.txt`, "3"}, zipEntry{"a\nb.txt", "4"}, zipEntry{"abs.txt", "twice"}, zipEntry{"\x81.txt", "5"}, zipEntry{"..", "6"})},
-			map[string]string{"etc/passwd": "1", "abs.txt": "2", "win/dir/a.txt": "3", "ab.txt": "4", "ü.txt": "5"}, nil},
-		{"archive without documents", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"b.png", "\x89PNG\r\n"})}, nil, errkind.Unsupported},
+			map[string]string{"d/a.txt": "a", "in.zip/c.txt": "c", "m.mbox/1": "From: a\n\nHello.", "l.txt.gz": "log"},
+			nil},
+		{"names", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"../../etc/passwd", "1"}, zipEntry{"/abs.txt", "2"},
+			zipEntry{`win\dir\a.txt`, "3"}, zipEntry{"a\nb.txt", "4"}, zipEntry{"abs.txt", "twice"},
+			zipEntry{"\x81.txt", "5"}, zipEntry{"..", "6"})},
+			map[string]string{"etc/passwd": "1", "abs.txt": "2", "win/dir/a.txt": "3", "ab.txt": "4", "ü.txt": "5"},
+			nil},
+		{"archive without documents", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"b.png", "\x89PNG\r\n"})}, nil,
+			errkind.Unsupported},
 		{"empty archive", Input{Name: "a.zip", Data: zipOf(t)}, nil, errkind.Unsupported},
 		{"archive with a password", Input{Name: "a.zip", Data: encrypted}, nil, errkind.Unsupported},
 		{"truncated archive", Input{Name: "a.zip", Data: zipOf(t, zipEntry{"a.txt", "a"})[:40]}, nil, errkind.Corrupt},
-		{"truncated archive with another name", Input{Name: "a.bin", Data: zipOf(t, zipEntry{"a.txt", "a"})[:40]}, nil, errkind.Corrupt},
-		{"truncated document with another name", Input{Name: "report", Data: docxOf(t, paragraphs("x"))[:300]}, nil, errkind.Corrupt},
-		{"archive that is damaged at the start", Input{Name: "a.zip", Data: append([]byte("\x00\x01\x02\x03"), zipOf(t, zipEntry{"a.txt", "a"})[4:]...)}, nil, errkind.Corrupt},
-		{"gzip that is damaged at the start", Input{Name: "a.txt.gz", Data: append([]byte("\x00\x01\x02\x03"), gzipOf(t, []byte("a"))[4:]...)}, nil, errkind.Corrupt},
-		{"archive of a document that is not compressed", Input{Name: "a.zip", Data: storedZip(t, "a.docx", docxOf(t, paragraphs("x")))}, map[string]string{"a.docx": "x"}, nil},
-		{"archive of damaged files", Input{Name: "a.zip", Data: damageZip(t, zipOf(t, zipEntry{"a.txt", "apples"}), "a.txt")}, nil, errkind.Corrupt},
+		{"truncated archive with another name", Input{Name: "a.bin", Data: zipOf(t, zipEntry{"a.txt", "a"})[:40]}, nil,
+			errkind.Corrupt},
+		{"truncated document with another name", Input{Name: "report", Data: docxOf(t, paragraphs("x"))[:300]}, nil,
+			errkind.Corrupt},
+		{"archive that is damaged at the start", Input{Name: "a.zip",
+			Data: append([]byte("\x00\x01\x02\x03"), zipOf(t, zipEntry{"a.txt", "a"})[4:]...)}, nil, errkind.Corrupt},
+		{"gzip that is damaged at the start", Input{Name: "a.txt.gz",
+			Data: append([]byte("\x00\x01\x02\x03"), gzipOf(t, []byte("a"))[4:]...)}, nil, errkind.Corrupt},
+		{"archive of a document that is not compressed",
+			Input{Name: "a.zip", Data: storedZip(t, "a.docx", docxOf(t, paragraphs("x")))},
+			map[string]string{"a.docx": "x"}, nil},
+		{"archive of damaged files", Input{Name: "a.zip",
+			Data: damageZip(t, zipOf(t, zipEntry{"a.txt", "apples"}), "a.txt")}, nil, errkind.Corrupt},
 		{"archives inside each other", Input{Name: "a.zip", Data: nested}, nil, errkind.TooLarge},
 		{"many files", Input{Name: "a.zip", Data: zipOf(t, many...)}, nil, errkind.TooLarge},
 		{"program", Input{Name: "a.jar", Data: zipOf(t, zipEntry{"a.txt", "a"})}, nil, errkind.Unsupported},
-		{"archive with another name", Input{Name: "a.txt", Data: zipOf(t, zipEntry{"a.txt", "a"})}, map[string]string{"a.txt": "a"}, nil},
-		{"mail with the name of a mailbox", Input{Name: "a.mbox", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
-		{"text with the name of a mail", Input{Name: "a.eml", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
-		{"text with the name of an archive", Input{Name: "a.zip", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
-		{"manual page that includes another one", Input{Name: "a.1", Data: []byte(".so man1/b.1\n")}, nil, errkind.Unsupported},
-		{"text with the name of a manual page", Input{Name: "notes.1", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
-		{"mail without an extension", Input{Name: "1700.M1P2.host:2,S", Data: []byte("Return-Path: <a@b>\nFrom: a\nSubject: x\n\nHi.")}, map[string]string{"": "From: a\n\nHi."}, nil},
+		{"archive with another name", Input{Name: "a.txt", Data: zipOf(t, zipEntry{"a.txt", "a"})},
+			map[string]string{"a.txt": "a"}, nil},
+		{"mail with the name of a mailbox", Input{Name: "a.mbox", Data: []byte("plain text")},
+			map[string]string{"": "plain text"}, nil},
+		{"text with the name of a mail", Input{Name: "a.eml", Data: []byte("plain text")},
+			map[string]string{"": "plain text"}, nil},
+		{"text with the name of an archive", Input{Name: "a.zip", Data: []byte("plain text")},
+			map[string]string{"": "plain text"}, nil},
+		{"manual page that includes another one", Input{Name: "a.1", Data: []byte(".so man1/b.1\n")}, nil,
+			errkind.Unsupported},
+		{"text with the name of a manual page", Input{Name: "notes.1", Data: []byte("plain text")},
+			map[string]string{"": "plain text"}, nil},
+		{"mail without an extension", Input{Name: "1700.M1P2.host:2,S",
+			Data: []byte("Return-Path: <a@b>\nFrom: a\nSubject: x\n\nHi.")}, map[string]string{"": "From: a\n\nHi."},
+			nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := partsOf(t.Context(), tt.in)
@@ -200,25 +230,33 @@ func encryptZip(t testing.TB, data []byte, name string) []byte {
 
 // The files of an archive that cannot be read are named, and the others are read.
 func TestPartsNamesWhatItLeavesOut(t *testing.T) {
-	data := zipOf(t, zipEntry{"good.txt", "good"}, zipEntry{"d/bad.txt", "damaged words"}, zipEntry{"secret.txt", "secret"}, zipEntry{"a.png", "\x89PNG\r\n\x1a\n"},
-		zipEntry{"cut.docx", string(docxOf(t, paragraphs("x"))[:200])}, zipEntry{"old.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 600)},
-		zipEntry{"long.docx", string(docxOf(t, strings.Repeat("<w:tbl><w:tr><w:tc>", 3000)))}, zipEntry{"in.zip", string(damageZip(t, zipOf(t, zipEntry{"x.txt", "damaged words"}, zipEntry{"y.txt", "inner"}), "x.txt"))},
-		zipEntry{"half.docx", string(damageZip(t, docxOf(t, paragraphs("readable"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), "word/footnotes.xml"))},
-		zipEntry{"deep.zip", string(zipOf(t, zipEntry{"a.zip", string(zipOf(t, zipEntry{"b.zip", string(zipOf(t, zipEntry{"c.zip", string(zipOf(t, zipEntry{"d.txt", "d"}))}))}))}))},
+	data := zipOf(t, zipEntry{"good.txt", "good"}, zipEntry{"d/bad.txt", "damaged words"},
+		zipEntry{"secret.txt", "secret"}, zipEntry{"a.png", "\x89PNG\r\n\x1a\n"},
+		zipEntry{"cut.docx", string(docxOf(t, paragraphs("x"))[:200])},
+		zipEntry{"old.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 600)},
+		zipEntry{"long.docx", string(docxOf(t, strings.Repeat("<w:tbl><w:tr><w:tc>", 3000)))},
+		zipEntry{"in.zip", string(damageZip(t, zipOf(t, zipEntry{"x.txt", "damaged words"}, zipEntry{"y.txt", "inner"}),
+			"x.txt"))},
+		zipEntry{"half.docx", string(damageZip(t, docxOf(t, paragraphs("readable"), "footnotes.xml",
+			strings.Repeat("<w:footnote/>", 100)), "word/footnotes.xml"))},
+		zipEntry{"deep.zip", string(zipOf(t, zipEntry{"a.zip",
+			string(zipOf(t, zipEntry{"b.zip", string(zipOf(t,
+				zipEntry{"c.zip", string(zipOf(t, zipEntry{"d.txt", "d"}))}))}))}))},
 		zipEntry{"x.skip", "x"}, zipEntry{"last.txt", "last"})
 	data = encryptZip(t, damageZip(t, data, "d/bad.txt"), "secret.txt")
 	got := map[string]string{}
-	err := Parts(t.Context(), Input{Name: "a.zip", Data: data}, func(name string) bool { return !strings.HasSuffix(name, ".skip") }, func(p Part) error {
-		switch {
-		case p.Err != nil:
-			got[p.Name] = "error: " + errkind.Message(p.Err)
-		case p.Damaged:
-			got[p.Name] = p.Body + " (damaged)"
-		default:
-			got[p.Name] = p.Body
-		}
-		return nil
-	})
+	err := Parts(t.Context(), Input{Name: "a.zip", Data: data},
+		func(name string) bool { return !strings.HasSuffix(name, ".skip") }, func(p Part) error {
+			switch {
+			case p.Err != nil:
+				got[p.Name] = "error: " + errkind.Message(p.Err)
+			case p.Damaged:
+				got[p.Name] = p.Body + " (damaged)"
+			default:
+				got[p.Name] = p.Body
+			}
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,16 +297,21 @@ func TestDamaged(t *testing.T) {
 		{"a.ipynb", []byte(`{"cells": [{"cell_type": 1}], "words": 2}`), false},
 		{"a.rtf", []byte(`{\rtf1 {\b words} and`), true},
 		{"a.docx", docxOf(t, paragraphs("x"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), false},
-		{"a.docx", damageZip(t, docxOf(t, paragraphs("x"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), "word/footnotes.xml"), true},
-		{"a.xlsx", ooxml(t, "spreadsheetml.sheet", "xl/workbook.xml", `<workbook><sheets><sheet name="S" r:id="rId1"/></sheets></workbook>`, []string{"worksheet", "worksheets/sheet1.xml"}), true},
+		{"a.docx", damageZip(t, docxOf(t, paragraphs("x"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)),
+			"word/footnotes.xml"), true},
+		{"a.xlsx", ooxml(t, "spreadsheetml.sheet", "xl/workbook.xml",
+			`<workbook><sheets><sheet name="S" r:id="rId1"/></sheets></workbook>`,
+			[]string{"worksheet", "worksheets/sheet1.xml"}), true},
 	} {
 		damaged := false
-		err := Parts(t.Context(), Input{Name: tt.name, Data: tt.data}, func(string) bool { return true }, func(p Part) error {
-			damaged = damaged || p.Err != nil || p.Text != nil && p.Damaged
-			return nil
-		})
+		err := Parts(t.Context(), Input{Name: tt.name, Data: tt.data}, func(string) bool { return true },
+			func(p Part) error {
+				damaged = damaged || p.Err != nil || p.Text != nil && p.Damaged
+				return nil
+			})
 		if err != nil || damaged != tt.want {
-			t.Errorf("Parts(%s of %d bytes): damaged %v, error %v, want %v", tt.name, len(tt.data), damaged, err, tt.want)
+			t.Errorf("Parts(%s of %d bytes): damaged %v, error %v, want %v", tt.name, len(tt.data), damaged, err,
+				tt.want)
 		}
 	}
 }
@@ -280,8 +323,10 @@ func TestPartsThatUnpackToTooMuch(t *testing.T) {
 	}
 	big := gzipOf(t, make([]byte, maxUnpacked+1))
 	half := string(bytes.Repeat([]byte("0123456789abcde\n"), maxUnpacked/32+1))
-	for name, data := range map[string][]byte{"a.gz": big, "a.zip": zipOf(t, zipEntry{"a.txt", half}, zipEntry{"b.txt", half})} {
-		if _, err := partsOf(t.Context(), Input{Name: name, Data: data}); !errors.Is(err, errkind.TooLarge) || !strings.Contains(errkind.Message(err), "unpacks to more than") {
+	for name, data := range map[string][]byte{"a.gz": big,
+		"a.zip": zipOf(t, zipEntry{"a.txt", half}, zipEntry{"b.txt", half})} {
+		if _, err := partsOf(t.Context(), Input{Name: name, Data: data}); !errors.Is(err, errkind.TooLarge) ||
+			!strings.Contains(errkind.Message(err), "unpacks to more than") {
 			t.Errorf("Parts(%s) = %v, want kind TooLarge", name, err)
 		}
 	}
@@ -297,7 +342,8 @@ func TestExtractMailbox(t *testing.T) {
 	if !errors.Is(err, errkind.Unsupported) {
 		t.Errorf("Extract of a gzip file alone = %v, want kind Unsupported", err)
 	}
-	attached := Input{Name: "a.eml", Single: true, Data: []byte("Content-Type: multipart/mixed; boundary=x\n\n--x\n\nText\n--x\nContent-Type: text/plain; name=a.txt\nContent-Disposition: attachment\n\nsecret\n--x--\n")}
+	attached := Input{Name: "a.eml", Single: true,
+		Data: []byte("Content-Type: multipart/mixed; boundary=x\n\n--x\n\nText\n--x\nContent-Type: text/plain; name=a.txt\nContent-Disposition: attachment\n\nsecret\n--x--\n")}
 	if x := mustExtract(t, attached); x.Body != "Text\n\nAttachment: a.txt" {
 		t.Errorf("Extract of a mail alone = %q, want its attachment only named", x.Body)
 	}
@@ -396,7 +442,8 @@ func TestHostileFormats(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := Input{Name: name, Data: []byte(text)}
-			if _, err := partsOf(t.Context(), in); err != nil && !errors.Is(err, errkind.TooLarge) && !errors.Is(err, errkind.Unsupported) {
+			if _, err := partsOf(t.Context(), in); err != nil && !errors.Is(err, errkind.TooLarge) &&
+				!errors.Is(err, errkind.Unsupported) {
 				t.Error(err)
 			}
 		})
@@ -424,25 +471,32 @@ func FuzzParts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		err := Parts(t.Context(), Input{Name: name, Data: data}, func(string) bool { return true }, func(p Part) error {
 			if p.Err != nil {
-				if !errors.Is(p.Err, errkind.Unsupported) && !errors.Is(p.Err, errkind.Corrupt) && !errors.Is(p.Err, errkind.TooLarge) || p.Text != nil || !filepath.IsLocal(p.Name) && p.Name != "" {
-					t.Errorf("%s: part %q with the error %v, want one of the documented kinds, and no text", name, p.Name, p.Err)
+				if !errors.Is(p.Err, errkind.Unsupported) && !errors.Is(p.Err, errkind.Corrupt) &&
+					!errors.Is(p.Err, errkind.TooLarge) || p.Text != nil || !filepath.IsLocal(p.Name) && p.Name != "" {
+					t.Errorf("%s: part %q with the error %v, want one of the documented kinds, and no text", name,
+						p.Name, p.Err)
 				}
 				return nil
 			}
-			if !utf8.ValidString(p.Body) || !utf8.ValidString(p.Title) || strings.ContainsFunc(p.Body, plain.IsControl) || strings.ContainsFunc(p.Title, func(r rune) bool { return plain.IsControl(r) || r == '\n' }) {
+			if !utf8.ValidString(p.Body) || !utf8.ValidString(p.Title) ||
+				strings.ContainsFunc(p.Body, plain.IsControl) ||
+				strings.ContainsFunc(p.Title, func(r rune) bool { return plain.IsControl(r) || r == '\n' }) {
 				t.Errorf("%s: text %q with the title %q has control characters or is not UTF-8", name, p.Body, p.Title)
 			}
 			if p.Name != "" && !filepath.IsLocal(p.Name) {
 				t.Errorf("%s: name %q leads out", name, p.Name)
 			}
 			for _, h := range p.Headings {
-				if h.Offset < 0 || h.Offset >= len(p.Body) || h.Text == "" && h.Level < document.TermLevel || !utf8.ValidString(h.Text) || h.Level < 1 || h.Level > document.TermLevel || !utf8.RuneStart(p.Body[h.Offset]) {
+				if h.Offset < 0 || h.Offset >= len(p.Body) || h.Text == "" && h.Level < document.TermLevel ||
+					!utf8.ValidString(h.Text) || h.Level < 1 || h.Level > document.TermLevel ||
+					!utf8.RuneStart(p.Body[h.Offset]) {
 					t.Errorf("%s: heading %+v in a text of %d bytes", name, h, len(p.Body))
 				}
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.TooLarge) {
+		if err != nil && !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) &&
+			!errors.Is(err, errkind.TooLarge) {
 			t.Errorf("Parts(%s) = %v, want one of the documented kinds", name, err)
 		}
 	})
@@ -450,10 +504,12 @@ func FuzzParts(f *testing.F) {
 
 // The files in an attached archive are read like other attached files.
 func TestMailWithArchive(t *testing.T) {
-	archive := base64.StdEncoding.EncodeToString(zipOf(t, zipEntry{"a.md", "# Apples\n\ngreen"}, zipEntry{"b.png", "\x89PNG\r\n\x1a\n"}, zipEntry{"../c.txt", "cherries"}))
+	archive := base64.StdEncoding.EncodeToString(zipOf(t, zipEntry{"a.md", "# Apples\n\ngreen"},
+		zipEntry{"b.png", "\x89PNG\r\n\x1a\n"}, zipEntry{"../c.txt", "cherries"}))
 	mail := "Subject: S\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\nText\n--x\nContent-Type: application/zip; name=all.zip\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment\n\n" + archive + "\n--x--\n"
 	x := mustExtract(t, Input{Name: "a.eml", Data: []byte(mail)})
-	if want := "Text\n\nall.zip\n\na.md\n\n# Apples\n\ngreen\n\nc.txt\n\ncherries"; x.Body != want || len(x.Headings) != 4 {
+	if want := "Text\n\nall.zip\n\na.md\n\n# Apples\n\ngreen\n\nc.txt\n\ncherries"; x.Body != want ||
+		len(x.Headings) != 4 {
 		t.Errorf("Extract = %q with %d headings, want %q", x.Body, len(x.Headings), want)
 	}
 	x = mustExtract(t, Input{Name: "a.eml", Single: true, Data: []byte(mail)})
@@ -486,8 +542,10 @@ func TestNestedMultiparts(t *testing.T) {
 	}{
 		{"20 multiparts", nestedMail(20, "needle"), "needle", false},
 		{"1000 multiparts", nestedMail(1000, "needle"), "", true},
-		{"600 parts", []byte("Content-Type: multipart/mixed; boundary=b\n\n" + strings.Repeat("--b\n\ntext\n", 600) + "--b--\n"), strings.TrimSpace(strings.Repeat("text\n\n", 500-1)), true},
-		{"mails inside mails", []byte(strings.Repeat("Content-Type: message/rfc822\n\n", 6) + "\nneedle\n"), "Attachment\n\nAttachment\n\nAttachment\n\nAttachment", true},
+		{"600 parts", []byte("Content-Type: multipart/mixed; boundary=b\n\n" + strings.Repeat("--b\n\ntext\n", 600) +
+			"--b--\n"), strings.TrimSpace(strings.Repeat("text\n\n", 500-1)), true},
+		{"mails inside mails", []byte(strings.Repeat("Content-Type: message/rfc822\n\n", 6) + "\nneedle\n"),
+			"Attachment\n\nAttachment\n\nAttachment\n\nAttachment", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := mustExtract(t, Input{Name: "a.eml", Data: tt.data})
@@ -498,12 +556,13 @@ func TestNestedMultiparts(t *testing.T) {
 	}
 	mail := fmt.Sprintf("From a@b Mon Jan  1 00:00:00 2024\n%s\nFrom a@b Mon Jan  1 00:00:00 2024\nSubject: T\n\nsecond\n", nestedMail(1000, "needle"))
 	var damaged []string
-	err := Parts(t.Context(), Input{Name: "a.mbox", Data: []byte(mail)}, func(string) bool { return true }, func(p Part) error {
-		if p.Damaged {
-			damaged = append(damaged, p.Name)
-		}
-		return nil
-	})
+	err := Parts(t.Context(), Input{Name: "a.mbox", Data: []byte(mail)}, func(string) bool { return true },
+		func(p Part) error {
+			if p.Damaged {
+				damaged = append(damaged, p.Name)
+			}
+			return nil
+		})
 	if err != nil || len(damaged) != 1 || damaged[0] != "1" {
 		t.Errorf("damaged messages %v, %v, want the first one", damaged, err)
 	}

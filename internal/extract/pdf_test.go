@@ -31,7 +31,8 @@ func TestExtractPDF(t *testing.T) {
 	} {
 		x := mustExtract(t, in)
 		want := "A heading\n\nThe text of the page, which is plain English."
-		if x.Title != "The title" || x.Body != want || x.MediaType != "application/pdf" || x.FileType != "pdf" || x.Lang != "en" {
+		if x.Title != "The title" || x.Body != want || x.MediaType != "application/pdf" || x.FileType != "pdf" ||
+			x.Lang != "en" {
 			t.Errorf("Extract(%s) = %+v, want its title, text, type and language", in.Name, x)
 		}
 		if want := []document.Page{{Label: "1"}}; !slices.Equal(x.Pages, want) {
@@ -50,7 +51,8 @@ func TestExtractDamagedPDF(t *testing.T) {
 	}{
 		"nothing in it": {"%PDF-1.7\n", errkind.Corrupt},
 		"no text":       {strings.Replace(smallPDF, "/Length 9999", "/Filter/DCTDecode", 1), errkind.Corrupt},
-		"encrypted":     {strings.Replace(smallPDF, "/Info", "/Encrypt<</Filter/Standard/V 1/R 2/O()/U()>>/Info", 1), errkind.Unsupported},
+		"encrypted": {strings.Replace(smallPDF, "/Info", "/Encrypt<</Filter/Standard/V 1/R 2/O()/U()>>/Info", 1),
+			errkind.Unsupported},
 	} {
 		x, err := Extract(t.Context(), Input{Name: "a.pdf", Data: []byte(tt.data)})
 		if x != nil || !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), "PDF") {

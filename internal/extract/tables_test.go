@@ -7,7 +7,9 @@ func TestMarkupTables(t *testing.T) {
 	for _, tt := range []struct{ name, file, in, want string }{
 		{"list-table", "a.rst", "x\n\n.. list-table:: Parts in stock\n   :header-rows: 1\n   :widths: 1 2\n\n   * - Part\n     - Number of *pieces*\n   * - Bolt\n     - 12\n       or more\n\n       in the box\n   * -\n     - Nut\n   * - Only\n\ny\n",
 			"x\n\nParts in stock\n\nPart | Number of pieces\nBolt | 12 or more in the box\n| Nut\nOnly\n\ny"},
-		{"list-table with other bullets", "a.rst", ".. list-table::\n\n    - * A\n      * B\n    -\n      * C\n      * - item\n        - other\n", "A | B\nC | - item - other"},
+		{"list-table with other bullets", "a.rst",
+			".. list-table::\n\n    - * A\n      * B\n    -\n      * C\n      * - item\n        - other\n",
+			"A | B\nC | - item - other"},
 		{"list-table without rows", "a.rst", ".. list-table:: Parts\n\n   no list\n\ny\n", "Parts\n\n   no list\n\ny"},
 		{"csv-table", "a.rst", ".. csv-table:: Parts\n   :header: \"Part\", \"Number, total\"\n   :widths: 1, 2\n\n   \"Bolt\", 12\n   \"A \"\"big\"\"\n   nut\", ``x, y``\n\nz\n",
 			"Parts\n\nPart | Number, total\nBolt | 12\nA \"big\" nut | ``x | y``\n\nz"},

@@ -87,7 +87,8 @@ func TestConditionRequests(t *testing.T) {
 	checkRequests(t, []requestCase{
 		{"facets", find(search.Query{Text: query.MustParse("budget"), Num: 1,
 			Facets: &search.Facets{Fields: []string{"label", "host"},
-				Queries: []string{"filetype:pdf", "a OR b"}, Size: 5, MinDocCount: 2, Sort: "term.asc", Missing: "none"}}),
+				Queries: []string{"filetype:pdf", "a OR b"}, Size: 5, MinDocCount: 2, Sort: "term.asc",
+				Missing: "none"}}),
 			[]string{documents + "q=budget&start=0&num=1&facet.field=label&facet.field=host&facet.query=filetype%3Apdf&facet.query=a+OR+b" +
 				"&facet.size=5&facet.minDocCount=2&facet.sort=term.asc&facet.missing=none"}},
 		{"facets of nothing", find(search.Query{Text: query.MustParse("budget"), Num: 1,

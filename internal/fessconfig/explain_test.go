@@ -15,7 +15,8 @@ func TestExplain(t *testing.T) {
 	denied := func(reason errkind.Reason, text string) error {
 		return &errkind.Restriction{Reason: reason, Err: fmt.Errorf("%s: %w", text, errkind.Denied)}
 	}
-	remote := &errkind.Remote{Endpoint: "/doc", Status: 504, Kind: errkind.Timeout, Message: "the document did not arrive in time; try again", Reason: fetch.TimeReason}
+	remote := &errkind.Remote{Endpoint: "/doc", Status: 504, Kind: errkind.Timeout,
+		Message: "the document did not arrive in time; try again", Reason: fetch.TimeReason}
 	for _, tt := range []struct {
 		name  string
 		err   error
@@ -26,12 +27,15 @@ func TestExplain(t *testing.T) {
 			`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; set contentFetch.fessCache to "always" to read the copy that Fess stored, if there is one`},
 		{"a scheme, and there is no copy", denied(fetch.SchemeReason, `the scheme "file" is not allowed`), "always",
 			`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; Fess has no copy of the document that can be read`},
-		{"a redirect", fmt.Errorf("following a redirect: %w", denied(fetch.RedirectSchemeReason, `the scheme "ftp" is not allowed`)), "policy",
+		{"a redirect", fmt.Errorf("following a redirect: %w",
+			denied(fetch.RedirectSchemeReason, `the scheme "ftp" is not allowed`)), "policy",
 			`following a redirect: the scheme "ftp" is not allowed: contentFetch.allowedSchemes has http, https`},
-		{"no PDF", denied(searchmcp.PDFReason, "PDF conversion is disabled"), "policy", "PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration"},
+		{"no PDF", denied(searchmcp.PDFReason, "PDF conversion is disabled"), "policy",
+			"PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration"},
 		{"a timeout", fmt.Errorf("following a redirect: %w", remote), "policy",
 			"following a redirect: the document did not arrive in time; try again, or raise contentFetch.timeoutMs (/doc, status 504)"},
-		{"Fess", &errkind.Remote{Endpoint: "/", Status: 502, Message: "check that its address is right", Reason: fess.AddressReason}, "policy",
+		{"Fess", &errkind.Remote{Endpoint: "/", Status: 502, Message: "check that its address is right",
+			Reason: fess.AddressReason}, "policy",
 			"check that its address is right (fessBaseUrl) (/, status 502)"},
 		{"another error", errkind.Busy, "policy", "busy"},
 	} {
@@ -54,8 +58,10 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	// Every reason has its advice.
-	for _, reason := range []errkind.Reason{fess.AddressReason, fess.TokenReason, fess.CAReason, searchmcp.DisabledReason, searchmcp.PDFReason, fetch.SchemeReason,
-		fetch.RedirectSchemeReason, fetch.HostReason, fetch.PrivateReason, fetch.ReservedReason, fetch.SizeReason, fetch.TimeReason, fetch.ProxyReason} {
+	for _, reason := range []errkind.Reason{fess.AddressReason, fess.TokenReason, fess.CAReason,
+		searchmcp.DisabledReason, searchmcp.PDFReason, fetch.SchemeReason,
+		fetch.RedirectSchemeReason, fetch.HostReason, fetch.PrivateReason, fetch.ReservedReason, fetch.SizeReason,
+		fetch.TimeReason, fetch.ProxyReason} {
 		if defaults().advice(reason) == "" {
 			t.Errorf("there is no advice for errors that are due to %s", reason)
 		}

@@ -33,7 +33,8 @@ func TestDefaults(t *testing.T) {
 		t.Fatalf("minimal configuration: warnings %q, error %v", warnings, err)
 	}
 	want := defaults()
-	want.FessBaseURL, want.Domain.ID, want.Domain.Name, want.Domain.LabelFilter = "http://localhost:8080", "finance", "Finance", "finance"
+	want.FessBaseURL, want.Domain.ID, want.Domain.Name, want.Domain.LabelFilter = "http://localhost:8080", "finance",
+		"Finance", "finance"
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("minimal configuration differs from the defaults (-want +got):\n%s", diff)
 	}
@@ -74,7 +75,8 @@ func TestFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"tls.insecureSkipVerify: the Fess server's certificate is not checked", `domain.id: "Ab-1" is used as "ab_1"`}, warnings); diff != "" {
+	if diff := cmp.Diff([]string{"tls.insecureSkipVerify: the Fess server's certificate is not checked",
+		`domain.id: "Ab-1" is used as "ab_1"`}, warnings); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)
 	}
 	if c.Domain.ID != "ab_1" || c.HTTPTransport.BindAddress != "::" {
@@ -86,7 +88,8 @@ func TestFull(t *testing.T) {
 	}
 	c.TLS.CAFile, c.Logging.Dir = "~/ca.pem", "~you/log"
 	c.resolve(filepath.FromSlash("/etc/fess/config.json"), filepath.FromSlash("/home/me"))
-	if c.TLS.CAFile != filepath.FromSlash("/home/me/ca.pem") || c.Logging.Dir != filepath.FromSlash("/etc/fess/~you/log") {
+	if c.TLS.CAFile != filepath.FromSlash("/home/me/ca.pem") ||
+		c.Logging.Dir != filepath.FromSlash("/etc/fess/~you/log") {
 		t.Errorf("paths %q and %q, want the first in the home folder", c.TLS.CAFile, c.Logging.Dir)
 	}
 	// Every key of the struct stands in the text above.
@@ -120,8 +123,10 @@ func TestRules(t *testing.T) {
 		// the domain
 		{domain(`"id": "a", "name": "n", "wholeIndex": true`), false, ""},
 		{domain(`"id": "a", "name": "n", "wholeIndex": true, "labelFilter": ""`), false, ""},
-		{domain(`"id": "a", "name": "n", "wholeIndex": true, "labelFilter": "x"`), false, "domain.wholeIndex: domain.labelFilter is given as well"},
-		{domain(`"id": "a", "name": "n", "wholeIndex": false`), false, "domain.labelFilter: missing, want the value of a Fess label"},
+		{domain(`"id": "a", "name": "n", "wholeIndex": true, "labelFilter": "x"`), false,
+			"domain.wholeIndex: domain.labelFilter is given as well"},
+		{domain(`"id": "a", "name": "n", "wholeIndex": false`), false,
+			"domain.labelFilter: missing, want the value of a Fess label"},
 		{domain(`"id": "a", "name": "n", "labelFilter": ""`), false, `domain.labelFilter: got "", want the value`},
 		{domain(`"id": "a", "name": "n", "labelFilter": "x\" OR label:\"y"`), false, "domain.labelFilter: got"},
 		{domain(`"id": "a", "name": "n", "labelFilter": "x y"`), false, "domain.labelFilter: got"},
@@ -132,9 +137,11 @@ func TestRules(t *testing.T) {
 		{domain(`"id": "日本", "name": "n", "labelFilter": "x"`), false, "domain.id: got"},
 		{domain(`"id": "a", "labelFilter": "x"`), false, "domain.name: missing"},
 		// the server
-		{`{"fessBaseUrl": "localhost:8080", "domain": {}}`, false, `fessBaseUrl: got "localhost:8080", want an absolute`},
+		{`{"fessBaseUrl": "localhost:8080", "domain": {}}`, false,
+			`fessBaseUrl: got "localhost:8080", want an absolute`},
 		{`{"fessBaseUrl": "http://", "domain": {}}`, false, "fessBaseUrl: got"},
-		{`{"fessBaseUrl": "http://u:p@h", "domain": {}}`, false, `fessBaseUrl: got "...@h", want a URL without user name`},
+		{`{"fessBaseUrl": "http://u:p@h", "domain": {}}`, false,
+			`fessBaseUrl: got "...@h", want a URL without user name`},
 		{`{"fessBaseUrl": "http://h?x=1", "domain": {}}`, false, "want a URL without user name, query"},
 		{with(`"fessApi": "auto"`), false, ""},
 		{with(`"fessApi": "v3"`), false, `fessApi: got "v3", want auto, v1 or v2`},
@@ -160,7 +167,8 @@ func TestRules(t *testing.T) {
 		{with(`"fessAuth": {"accessToken": ""}`), true, ""},
 		{with(`"fessAuth": {"accessToken": "a\n"}`), true, "fessAuth.accessToken: got a value that is not shown"},
 		{with(`"fessAuth": {"passThrough": true}`), true, ""},
-		{with(`"fessAuth": {"passThrough": true}`), false, "fessAuth.passThrough: callers send their tokens in HTTP headers"},
+		{with(`"fessAuth": {"passThrough": true}`), false,
+			"fessAuth.passThrough: callers send their tokens in HTTP headers"},
 		// content
 		{with(`"contentFetch": {"fessCache": "always"}`), true, ""},
 		{with(`"contentFetch": {"allowedHostAllowlist": ["*"]}`), true, "contentFetch.allowedHostAllowlist[0]"},
@@ -188,7 +196,8 @@ func TestErrorPlaces(t *testing.T) {
 	for _, line := range strings.Split(err.Error(), "\n") {
 		places = append(places, regexp.MustCompile(`^config\.json:(\d+:\d+): \S+`).FindString(line))
 	}
-	want := []string{"config.json:1:1: fessBaseUrl:", "config.json:2:27: limits.maxPageSize:", "config.json:3:11: domain.name:",
+	want := []string{"config.json:1:1: fessBaseUrl:", "config.json:2:27: limits.maxPageSize:",
+		"config.json:3:11: domain.name:",
 		"config.json:3:11: domain.labelFilter:", "config.json:4:38: timeouts.fessRequestTimeoutMs:"}
 	if diff := cmp.Diff(want, places); diff != "" {
 		t.Errorf("places differ (-want +got):\n%s", diff)

@@ -141,7 +141,8 @@ func (c *Config) checkDomain(k *checker) {
 	const wantLabel = `the value of a Fess label (letters, digits, "_", "." and "-"), or "wholeIndex": true for every document of the server`
 	switch {
 	case d.WholeIndex:
-		k.refuse(d.LabelFilter != "", "domain.wholeIndex", "domain.labelFilter is given as well; leave one of the two out")
+		k.refuse(d.LabelFilter != "", "domain.wholeIndex",
+			"domain.labelFilter is given as well; leave one of the two out")
 	case d.LabelFilter == "":
 		k.want(false, "domain.labelFilter", wantLabel)
 	default:
@@ -152,9 +153,11 @@ func (c *Config) checkDomain(k *checker) {
 // checkHTTP checks the address and the access rules of the HTTP transport.
 func (c *Config) checkHTTP(k *checker, http bool) {
 	t := &c.HTTPTransport
-	k.want(hostNamePattern.MatchString(t.BindAddress), "httpTransport.bindAddress", "an IP address such as 127.0.0.1 or ::1")
+	k.want(hostNamePattern.MatchString(t.BindAddress), "httpTransport.bindAddress",
+		"an IP address such as 127.0.0.1 or ::1")
 	t.BindAddress = strings.Trim(t.BindAddress, "[]")
-	k.refuse(http && t.BindAddress != "" && !httpguard.Loopback(t.BindAddress) && !c.Security.AllowNonLocalhostBind, "httpTransport.bindAddress",
+	k.refuse(http && t.BindAddress != "" && !httpguard.Loopback(t.BindAddress) && !c.Security.AllowNonLocalhostBind,
+		"httpTransport.bindAddress",
 		fmt.Sprintf("non-loopback binding (here %s) is disabled; set security.allowNonLocalhostBind to true to allow it, "+
 			"or bind to 127.0.0.1", t.BindAddress))
 	k.number("httpTransport.port", t.Port, 0, 65535, "")
@@ -163,7 +166,8 @@ func (c *Config) checkHTTP(k *checker, http bool) {
 	notEmpty := func(s string) bool { return s != "" }
 	k.each("httpTransport.allowedOrigins", t.AllowedOrigins, notEmpty, "an origin such as https://chat.example.com")
 	k.each("httpTransport.allowedHosts", t.AllowedHosts, notEmpty, "a host name")
-	k.want(!k.file.Has("security.httpAuthToken") || visiblePattern.MatchString(c.Security.HTTPAuthToken), "security.httpAuthToken",
+	k.want(!k.file.Has("security.httpAuthToken") || visiblePattern.MatchString(c.Security.HTTPAuthToken),
+		"security.httpAuthToken",
 		"visible ASCII characters without blanks; leave the key out to ask for no token")
 }
 
@@ -184,7 +188,8 @@ func (c *Config) checkContentFetch(k *checker) {
 	f := &c.ContentFetch
 	k.number("contentFetch.maxBytes", f.MaxBytes, 1, 1<<30, "bytes")
 	k.number("contentFetch.timeoutMs", f.TimeoutMs, 1, maxTimeoutMs, "milliseconds")
-	k.each("contentFetch.allowedSchemes", f.AllowedSchemes, func(s string) bool { return s == "http" || s == "https" }, "http or https")
+	k.each("contentFetch.allowedSchemes", f.AllowedSchemes, func(s string) bool { return s == "http" || s == "https" },
+		"http or https")
 	host := func(s string) bool {
 		_, err := fetch.New(fetch.Options{AllowedHosts: []string{s}})
 		return err == nil

@@ -57,7 +57,8 @@ func TestNowhere(t *testing.T) {
 	for _, api := range []string{"v1", "v2"} {
 		page, err := client(t, searchtest.Corpus(), api).Search(t.Context(),
 			search.Query{Num: 10, Geo: &search.Geo{Point: "35.68,139.77", Distance: "10km"},
-				Facets: &search.Facets{Fields: []string{"label", "timestamp"}}, Sort: []search.SortKey{{Field: "created"}}})
+				Facets: &search.Facets{Fields: []string{"label", "timestamp"}},
+				Sort:   []search.SortKey{{Field: "created"}}})
 		if err != nil || page.Total != 0 || len(page.Hits) != 0 || len(page.Facets.Fields) != 2 ||
 			len(page.Facets.Fields[0].Counts) != 0 {
 			t.Errorf("%s: Search() near a place = %+v, %v, want an empty page", api, page, err)

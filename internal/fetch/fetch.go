@@ -151,7 +151,8 @@ func newTransport(o Options, p *policy) (*http.Transport, error) {
 	}
 	if o.Proxy != nil {
 		if !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, o.Proxy.Scheme) || o.Proxy.Host == "" {
-			return nil, fmt.Errorf("reading the proxy's URL: want an absolute http, https or socks5 URL: %w", errkind.Invalid)
+			return nil, fmt.Errorf("reading the proxy's URL: want an absolute http, https or socks5 URL: %w",
+				errkind.Invalid)
 		}
 		t.Proxy, t.DialContext = http.ProxyURL(o.Proxy), d.dial
 	}

@@ -69,11 +69,13 @@ func TestGetPolicy(t *testing.T) {
 		{"private, allowed", []string{"10.0.0.5"}, "http://h.example/", Options{AllowPrivate: true}, "10.0.0.5:80", ""},
 		{"loopback", []string{"127.0.0.1"}, "http://h.example/", Options{}, "", private},
 		{"mapped", []string{"::ffff:127.0.0.1"}, "http://h.example/", Options{}, "", private},
-		{"mapped, named", []string{"::ffff:10.0.0.5"}, "http://h.example/", Options{AllowedHosts: []string{"*.example"}},
+		{"mapped, named", []string{"::ffff:10.0.0.5"}, "http://h.example/",
+			Options{AllowedHosts: []string{"*.example"}},
 			"10.0.0.5:80", ""},
 		{"NAT64", []string{"64:ff9b::10.0.0.5"}, "http://h.example/", Options{}, "", private},
 		{"metadata", []string{"169.254.169.254"}, "http://h.example/", Options{}, "", private},
-		{"metadata, named", []string{"169.254.169.254"}, "http://h.example/", Options{AllowedHosts: []string{"*.example"}},
+		{"metadata, named", []string{"169.254.169.254"}, "http://h.example/",
+			Options{AllowedHosts: []string{"*.example"}},
 			"", "link-local"},
 		{"zone", []string{"fe80::1%eth0"}, "http://h.example/", Options{}, "", private},
 		{"inside and outside", []string{"10.0.0.5", publicIP}, "http://h.example/", Options{}, publicIP + ":80", ""},
@@ -95,7 +97,8 @@ func TestGetPolicy(t *testing.T) {
 		w := newWeb(t)
 		w.host("start.example", otherIP, redirect(http.StatusFound, tt.to))
 		w.name("h.example", tt.addrs...)
-		for _, at := range []string{publicIP + ":80", publicIP + ":81", "10.0.0.5:80", "169.254.169.254:80", "127.0.0.1:80"} {
+		for _, at := range []string{publicIP + ":80", publicIP + ":81", "10.0.0.5:80", "169.254.169.254:80",
+			"127.0.0.1:80"} {
 			w.serve(at, answer("text")).server.Start()
 		}
 		for _, via := range []bool{false, true} {
@@ -251,7 +254,8 @@ func TestStatus(t *testing.T) {
 		{400, errkind.Unavailable, false}, {401, errkind.Unauthorized, false}, {403, errkind.Denied, false},
 		{404, errkind.NotFound, false},
 		{407, errkind.Unauthorized, false}, {410, errkind.NotFound, false}, {418, errkind.Unavailable, false},
-		{408, errkind.Timeout, true}, {429, errkind.Busy, true}, {500, errkind.Unavailable, false}, {502, errkind.Unavailable,
+		{408, errkind.Timeout, true}, {429, errkind.Busy, true}, {500, errkind.Unavailable, false},
+		{502, errkind.Unavailable,
 			true}, {503, errkind.Unavailable, true},
 		{504, errkind.Timeout, true}, {599, errkind.Unavailable, false}, {999, errkind.Unavailable, false},
 	}
@@ -278,7 +282,8 @@ func TestStatus(t *testing.T) {
 			t.Errorf("status %d: Get() = %+v", tt.status, err)
 		}
 		if advised := strings.Contains(err.Error(), "try again"); advised != tt.retryable {
-			t.Errorf("status %d: Get() = %v, which says to try again: %v, want %v", tt.status, err, advised, tt.retryable)
+			t.Errorf("status %d: Get() = %v, which says to try again: %v, want %v", tt.status, err, advised,
+				tt.retryable)
 		}
 	}
 }
@@ -344,15 +349,18 @@ func TestBodies(t *testing.T) {
 		{"till the end", raw("HTTP/1.0 200 OK\r\n\r\nxyz"), 3, nil},
 		{"no HTTP", raw("SSH-2.0-OpenSSH_9.9\r\n"), 0, errkind.Unavailable},
 		{"nothing", raw(""), 0, errkind.Unavailable},
-		{"two lengths", raw("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"), 0, errkind.Unavailable},
-		{"long header", raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\nx"), 0, errkind.Unavailable},
+		{"two lengths", raw("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"), 0,
+			errkind.Unavailable},
+		{"long header", raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\nx"), 0,
+			errkind.Unavailable},
 		{"long type", raw("HTTP/1.0 200 OK\r\nContent-Type: " + strings.Repeat("x", 9999) + "\r\n\r\nx"), 1, nil},
 	}
 	for _, tt := range tests {
 		w := newWeb(t)
 		w.host("example.com", publicIP, tt.h)
 		doc, err := w.fetcher(Options{MaxBytes: 1000}).Get(t.Context(), "http://example.com/", nil)
-		if !errors.Is(err, tt.kind) || tt.kind == nil && (len(doc.Data) != tt.len || len(doc.MediaType) > maxMediaType) {
+		if !errors.Is(err, tt.kind) || tt.kind == nil && (len(doc.Data) != tt.len ||
+			len(doc.MediaType) > maxMediaType) {
 			t.Errorf("%s: Get() = %v, %v, want %d bytes or %v", tt.name, doc, err, tt.len, tt.kind)
 		}
 		if err != nil && strings.Contains(err.Error(), "SSH") {
@@ -476,7 +484,8 @@ func TestUnreachable(t *testing.T) {
 	for _, tt := range tests {
 		_, err := w.fetcher(Options{}).Get(t.Context(), tt.url, nil)
 		r, ok := errors.AsType[*errkind.Remote](err)
-		if !ok || r.Status != 502 || !errkind.Retryable(err) || r.Endpoint != "/x" || !strings.Contains(r.Message, tt.want) {
+		if !ok || r.Status != 502 || !errkind.Retryable(err) || r.Endpoint != "/x" ||
+			!strings.Contains(r.Message, tt.want) {
 			t.Errorf("Get(%s) = %v, want %q", tt.url, err, tt.want)
 		}
 		checkRefusal(t, tt.url, err, tt.want)
@@ -544,7 +553,8 @@ func TestLoopback(t *testing.T) {
 		for _, tt := range []struct {
 			o    Options
 			want error
-		}{{Options{}, errkind.Denied}, {Options{AllowPrivate: true}, nil}, {Options{AllowedHosts: []string{name}}, nil}} {
+		}{{Options{}, errkind.Denied}, {Options{AllowPrivate: true}, nil},
+			{Options{AllowedHosts: []string{name}}, nil}} {
 			f, err := New(tt.o)
 			if err != nil {
 				t.Fatal(err)

@@ -16,18 +16,23 @@ func TestClassOf(t *testing.T) {
 	tests := map[class][]string{
 		public: {"8.8.8.8", "1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255",
 			"128.0.0.0",
-			"169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.0", "192.167.255.255", "192.169.0.0",
-			"198.17.255.255", "198.20.0.0", "223.255.255.255", "2606:4700::1111", "2001:200::1", "2a00::1", "::ffff:8.8.8.8",
+			"169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.0", "192.167.255.255",
+			"192.169.0.0",
+			"198.17.255.255", "198.20.0.0", "223.255.255.255", "2606:4700::1111", "2001:200::1", "2a00::1",
+			"::ffff:8.8.8.8",
 			"64:ff9b::808:808"},
 		private: {"10.0.0.1", "10.255.255.255", "127.0.0.1", "127.255.255.254", "172.16.0.1", "172.31.255.255",
 			"192.168.0.10",
-			"100.64.0.1", "100.127.255.255", "::1", "fc00::1", "fd00::1", "fdff::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
+			"100.64.0.1", "100.127.255.255", "::1", "fc00::1", "fd00::1", "fdff::1", "::ffff:127.0.0.1",
+			"::ffff:10.0.0.1",
 			"64:ff9b::7f00:1", "64:ff9b::192.168.0.1"},
 		special: {"0.0.0.0", "0.1.2.3", "169.254.169.254", "169.254.0.1", "192.0.0.1", "192.0.0.192", "192.0.2.1",
 			"192.88.99.1",
 			"198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1",
-			"255.255.255.255", "100.100.100.200", "168.63.129.16", "::", "::7f00:1", "::ffff:0:7f00:1", "::ffff:169.254.169.254",
-			"::ffff:0.0.0.0", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "100::1", "2001::1", "2001:0:4136:e378::1", "2001:2::1",
+			"255.255.255.255", "100.100.100.200", "168.63.129.16", "::", "::7f00:1", "::ffff:0:7f00:1",
+			"::ffff:169.254.169.254",
+			"::ffff:0.0.0.0", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "100::1", "2001::1", "2001:0:4136:e378::1",
+			"2001:2::1",
 			"2001:10::1", "2001:db8::1", "2002:7f00:1::", "2002:808:808::1", "3fff::1", "4000::1", "5f00::1", "fe80::1",
 			"fe80::1%eth0",
 			"fec0::1", "ff02::1", "fd00:ec2::254", "2606:4700::1%eth0"},
@@ -91,20 +96,25 @@ func TestCheckRefuses(t *testing.T) {
 		urls []string
 	}{
 		{`the scheme "file" is not allowed`, []string{"file:///etc/passwd", "FILE://host/x"}},
-		{notAllowed, []string{"ftp://example.com/", "gopher://x", "javascript:alert(1)", "smb://server/share", "data:,x",
+		{notAllowed, []string{"ftp://example.com/", "gopher://x", "javascript:alert(1)", "smb://server/share",
+			"data:,x",
 			"jar:http://x!/",
 			strings.Repeat("x", 7000) + "://h/"}},
-		{"user name or a password", []string{"http://user@example.com/", "http://u:p@example.com/", "http://@example.com/",
+		{"user name or a password", []string{"http://user@example.com/", "http://u:p@example.com/",
+			"http://@example.com/",
 			"https://:p@127.0.0.1/"}},
 		{inPrivate, []string{
-			"http://192.168.0.10", "http://127.0.0.1:80/", "http://10.1.2.3/", "http://169.254.169.254/latest/meta-data/",
+			"http://192.168.0.10", "http://127.0.0.1:80/", "http://10.1.2.3/",
+			"http://169.254.169.254/latest/meta-data/",
 			"http://0.0.0.0:8080/", "http://0/", "http://[::1]/", "http://[::]/", "http://[::ffff:127.0.0.1]/",
 			"http://[::ffff:7f00:1]/",
-			"http://[::127.0.0.1]/", "http://[64:ff9b::127.0.0.1]/", "http://[2002:7f00:1::]/", "http://[fd00:ec2::254]/",
+			"http://[::127.0.0.1]/", "http://[64:ff9b::127.0.0.1]/", "http://[2002:7f00:1::]/",
+			"http://[fd00:ec2::254]/",
 			"http://[fe80::1%25eth0]/",
 			"http://[2606:4700::1%25lo]/", "http://127.0.0.1./", "http://１２７.０.０.１/", "http://127。0。0。1/",
 			"http://100.100.100.200/",
-			"http://localhost/", "http://LOCALHOST.:80/", "http://a.localhost/", "http://ⓛocalhost/", "http://255.255.255.255/",
+			"http://localhost/", "http://LOCALHOST.:80/", "http://a.localhost/", "http://ⓛocalhost/",
+			"http://255.255.255.255/",
 			"http://224.0.0.1/",
 		}},
 		{"unusual spelling", []string{
@@ -115,11 +125,14 @@ func TestCheckRefuses(t *testing.T) {
 			"http://256.1.1.1/", "http://0x7f.0.0.1./", "http://①②⑦.1/",
 		}},
 		{noURL, []string{
-			"", "x", "/path", "//example.com/", "http:", "http://", "http:///x", "http:example.com", "http://exa mple.com/",
+			"", "x", "/path", "//example.com/", "http:", "http://", "http:///x", "http:example.com",
+			"http://exa mple.com/",
 			"http://a..b/",
-			"http://.a/", "http://./", "http://../", "http://exa%6Dple.com/", "http://a\x00b/", "http://a\\@b/", "http://a\tb/",
+			"http://.a/", "http://./", "http://../", "http://exa%6Dple.com/", "http://a\x00b/", "http://a\\@b/",
+			"http://a\tb/",
 			"http://[::1/",
-			"http://::1/", "http://a:b:80/", "http://a:0/", "http://a:65536/", "http://a:-1/", "http://a:x/", "http://[v1.a]/",
+			"http://::1/", "http://a:b:80/", "http://a:0/", "http://a:65536/", "http://a:-1/", "http://a:x/",
+			"http://[v1.a]/",
 			"http://exa<mple/",
 			"http://" + strings.Repeat("a", 254) + "/", "http://*.example.com/", "http://[127.0.0.1]:x/",
 			"http://\u202eexample.com/",
@@ -159,7 +172,8 @@ func TestCheckLists(t *testing.T) {
 			"http://xexample.org/",
 			"http://example.com.evil.net/", "http://evil.net/", "http://192.168.0.11/", "http://[::ffff:192.168.0.10]/",
 			"http://8.8.8.8/",
-			"http://localhost/", "http://127.0.0.1/", "http://intra.evil.net/", "ftp://example.com/", "http://u@example.com/",
+			"http://localhost/", "http://127.0.0.1/", "http://intra.evil.net/", "ftp://example.com/",
+			"http://u@example.com/",
 			"http://0xc0a8000a/"}},
 		{Options{AllowedHosts: []string{"localhost", "*.localhost"}}, true, []string{"http://localhost/",
 			"http://a.localhost:1/"}},
@@ -258,8 +272,9 @@ func FuzzCheck(f *testing.F) {
 				a = netip.MustParseAddr("8.8.8.8")
 			}
 		}
-		if classOf(a) != public || strings.HasSuffix(name, "localhost") && (name == "localhost" || strings.HasSuffix(name,
-			".localhost")) {
+		if classOf(a) != public || strings.HasSuffix(name, "localhost") &&
+			(name == "localhost" || strings.HasSuffix(name,
+				".localhost")) {
 			t.Errorf("check(%q) let %q pass", raw, s)
 		}
 		if i := strings.IndexFunc(u.RequestURI()+u.Host, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {

@@ -19,15 +19,19 @@ func TestFuse(t *testing.T) {
 		want           hits
 	}{
 		{"nothing", nil, nil, 2, hits{}},
-		{"both", hits{{"a", 10}, {"b", 6}, {"c", 2}}, hits{{"c", .9}, {"a", .5}, {"b", .1}}, 2, hits{{"a", 2 * third}, {"c", 2 * third}, {"b", .5 * third}}},
-		{"a document in one list", hits{{"a", 10}, {"b", 2}}, hits{{"c", .9}, {"b", .1}}, 2, hits{{"c", 2 * third}, {"a", third}, {"b", 0}}},
-		{"weight 0 leaves dense hits out", hits{{"b", 2}, {"a", 3}}, hits{{"c", .9}, {"b", .1}}, 0, hits{{"a", 1}, {"b", 0}}},
+		{"both", hits{{"a", 10}, {"b", 6}, {"c", 2}}, hits{{"c", .9}, {"a", .5}, {"b", .1}}, 2,
+			hits{{"a", 2 * third}, {"c", 2 * third}, {"b", .5 * third}}},
+		{"a document in one list", hits{{"a", 10}, {"b", 2}}, hits{{"c", .9}, {"b", .1}}, 2,
+			hits{{"c", 2 * third}, {"a", third}, {"b", 0}}},
+		{"weight 0 leaves dense hits out", hits{{"b", 2}, {"a", 3}}, hits{{"c", .9}, {"b", .1}}, 0,
+			hits{{"a", 1}, {"b", 0}}},
 		{"negative weight", hits{{"a", 3}}, hits{{"c", .9}}, -1, hits{{"a", 1}}},
 		{"only dense", nil, hits{{"c", -.5}, {"b", .1}}, 1, hits{{"b", .5}, {"c", 0}}},
 		{"one hit each", hits{{"a", 3}}, hits{{"a", -3}}, 2, hits{{"a", 1}}},
 		{"equal scores", hits{{"c", 3}, {"b", 3}, {"a", 3}}, nil, 1, hits{{"a", .5}, {"b", .5}, {"c", .5}}},
 		{"twice in a list", hits{{"a", 3}, {"b", 4}, {"a", 5}, {"c", 1}}, nil, 0, hits{{"a", 1}, {"b", .75}, {"c", 0}}},
-		{"not finite", hits{{"a", math.NaN()}, {"b", math.Inf(1)}, {"c", 1}}, hits{{"c", math.Inf(-1)}, {"d", 1}}, 1, hits{{"c", .5}, {"d", .5}}},
+		{"not finite", hits{{"a", math.NaN()}, {"b", math.Inf(1)}, {"c", 1}}, hits{{"c", math.Inf(-1)}, {"d", 1}}, 1,
+			hits{{"c", .5}, {"d", .5}}},
 		{"huge", hits{{"a", math.MaxFloat64}, {"b", -math.MaxFloat64}}, nil, 0, hits{{"a", 1}, {"b", 0}}},
 	} {
 		got := Fuse(c.lexical, c.dense, c.weight)

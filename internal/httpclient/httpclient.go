@@ -90,7 +90,8 @@ func ValidKey(key string) bool {
 // not valid.
 func CheckKey(what, key string) error {
 	if !ValidKey(key) {
-		return fmt.Errorf("reading %s: want printable ASCII without blanks, at most %d characters: %w", what, maxKey, errkind.Invalid)
+		return fmt.Errorf("reading %s: want printable ASCII without blanks, at most %d characters: %w", what, maxKey,
+			errkind.Invalid)
 	}
 	return nil
 }

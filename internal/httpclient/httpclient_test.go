@@ -38,12 +38,14 @@ func TestRetryAfter(t *testing.T) {
 func TestParseURL(t *testing.T) {
 	for in, want := range map[string]string{
 		"http://127.0.0.1:8000": "", "https://example.com/a/b": "", "HTTP://h": "",
-		"": "absolute", "example.com": "absolute", "127.0.0.1:8000": "absolute", "ftp://h": "absolute", "http://": "absolute", "http://:80": "absolute",
+		"": "absolute", "example.com": "absolute", "127.0.0.1:8000": "absolute", "ftp://h": "absolute",
+		"http://": "absolute", "http://:80": "absolute",
 		"http:h": "absolute", "/path": "absolute", "http://h\x7f": "absolute",
 		"http://secret@h": "user", "http://u:secret@h": "user", "http://h/#secret": "fragment",
 		"http://h/?secret": "query", "http://h?": "query",
 	} {
-		for name, parse := range map[string]func(string, string) (*url.URL, error){"ParseURL": ParseURL, "ParseBaseURL": ParseBaseURL} {
+		for name, parse := range map[string]func(string, string) (*url.URL, error){"ParseURL": ParseURL,
+			"ParseBaseURL": ParseBaseURL} {
 			want := want
 			if want == "query" && name == "ParseURL" {
 				want = ""
@@ -52,7 +54,9 @@ func TestParseURL(t *testing.T) {
 			switch {
 			case want == "" && (err != nil || u.Host == ""):
 				t.Errorf("%s(%q) = %v, %v", name, in, u, err)
-			case want != "" && (!errors.Is(err, errkind.Invalid) || !strings.Contains(err.Error(), "the address of the engine: want") || !strings.Contains(err.Error(), want)):
+			case want != "" && (!errors.Is(err, errkind.Invalid) ||
+				!strings.Contains(err.Error(), "the address of the engine: want") ||
+				!strings.Contains(err.Error(), want)):
 				t.Errorf("%s(%q) = %v, want an error about %q", name, in, err, want)
 			case want != "" && strings.Contains(err.Error(), "secret"):
 				t.Errorf("%s(%q) = %v, which contains a secret", name, in, err)
@@ -64,7 +68,8 @@ func TestParseURL(t *testing.T) {
 func TestCheckKey(t *testing.T) {
 	for key, valid := range map[string]bool{
 		"": true, "sk-1_~!": true, strings.Repeat("x", 4096): true,
-		" ": false, "two words": false, "a\r\nX-Evil: 1": false, "töken": false, "a\x7f": false, strings.Repeat("x", 4097): false,
+		" ": false, "two words": false, "a\r\nX-Evil: 1": false, "töken": false, "a\x7f": false,
+		strings.Repeat("x", 4097): false,
 	} {
 		err := CheckKey("the key of the engine", key)
 		if ValidKey(key) != valid || (err == nil) != valid {
@@ -82,15 +87,18 @@ func TestCauseOf(t *testing.T) {
 		want Cause
 		text string
 	}{
-		{&net.DNSError{Err: "no such host", Name: "secret"}, NoHost, "the engine cannot be reached, because its host name cannot be resolved"},
-		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, NotTrusted, "the engine cannot be reached, because its certificate is not trusted"},
+		{&net.DNSError{Err: "no such host", Name: "secret"}, NoHost,
+			"the engine cannot be reached, because its host name cannot be resolved"},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, NotTrusted,
+			"the engine cannot be reached, because its certificate is not trusted"},
 		{tls.RecordHeaderError{Msg: "secret"}, NoTLS, "the engine cannot be reached, because it does not speak TLS"},
 		{http.ErrSchemeMismatch, NoTLS, "the engine cannot be reached, because it does not speak TLS"},
 		{errors.New("secret"), Unknown, "otherwise"},
 	} {
 		err := &url.Error{Op: "Get", URL: "http://secret", Err: fmt.Errorf("dialing: %w", tt.err)}
 		c := CauseOf(err)
-		if text := c.Message("the engine", "otherwise"); c != tt.want || !strings.HasPrefix(text, tt.text) || strings.Contains(text, "secret") {
+		if text := c.Message("the engine", "otherwise"); c != tt.want || !strings.HasPrefix(text, tt.text) ||
+			strings.Contains(text, "secret") {
 			t.Errorf("%v: cause %d, message %q", tt.err, c, text)
 		}
 	}
@@ -108,7 +116,8 @@ func TestRealCauses(t *testing.T) {
 		url  string
 		want Cause
 	}{
-		{strings.Replace(plain.URL, "http:", "https:", 1), NoTLS}, {secure.URL, NotTrusted}, {"http://127.0.0.1:1", Unknown},
+		{strings.Replace(plain.URL, "http:", "https:", 1), NoTLS}, {secure.URL, NotTrusted},
+		{"http://127.0.0.1:1", Unknown},
 	} {
 		transport := NewTransport(1)
 		transport.Proxy = nil
@@ -128,7 +137,8 @@ func TestTimedOut(t *testing.T) {
 		want bool
 	}{
 		{t.Context(), errors.New("x"), false}, {ended, errors.New("x"), true},
-		{t.Context(), &url.Error{Err: context.DeadlineExceeded}, true}, {t.Context(), &net.DNSError{IsTimeout: true}, true},
+		{t.Context(), &url.Error{Err: context.DeadlineExceeded}, true},
+		{t.Context(), &net.DNSError{IsTimeout: true}, true},
 	} {
 		if got := TimedOut(tt.call, tt.err); got != tt.want {
 			t.Errorf("TimedOut(%v) = %v, want %v", tt.err, got, tt.want)

@@ -60,7 +60,8 @@ func TestUnfinishedBodies(t *testing.T) {
 		want := func(sent string, status int, body string, after time.Duration) {
 			t.Helper()
 			if got, text := s.exchange(t, sent); got != status || text != body || time.Since(start) != after {
-				t.Errorf("answered %d %q after %v, want %d %q after %v", got, text, time.Since(start), status, body, after)
+				t.Errorf("answered %d %q after %v, want %d %q after %v", got, text, time.Since(start), status, body,
+					after)
 			}
 		}
 		want(post("/", 16<<10)+strings.Repeat("x", 16<<10), 200, "16384", 0)
@@ -84,7 +85,8 @@ func TestUnfinishedBodies(t *testing.T) {
 func TestRoomOfUnannouncedBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s := serve(t, httpguard.Options{Routes: everything(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := serve(t, httpguard.Options{Routes: everything(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			if _, err := httpguard.ReadBody(r, 4<<20); err != nil {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
@@ -167,7 +169,8 @@ func TestRefusalsInLog(t *testing.T) {
 func TestWellKnown(t *testing.T) {
 	o := httpguard.Options{Token: "s3cret", Routes: everything(named("page"))}
 	for path, want := range map[string]int{
-		"/.well-known/oauth-protected-resource": 404, "/.well-known/oauth-protected-resource/mcp": 404, "/.well-known": 404,
+		"/.well-known/oauth-protected-resource": 404, "/.well-known/oauth-protected-resource/mcp": 404,
+		"/.well-known":  404,
 		"/.well-knownx": 401,
 	} {
 		if w := answer(o, newRequest("GET", path)); w.Code != want {

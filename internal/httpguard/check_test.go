@@ -49,7 +49,8 @@ func TestChecks(t *testing.T) {
 		{"null origin", local, "Bearer s3cret", "localhost", "null", "", 403},
 		{"empty origin", local, "Bearer s3cret", "localhost", "-", "", 403},
 		{"own page", local, "Bearer s3cret", "localhost:7411", "http://localhost:7411", "same-origin", 200},
-		{"own page under another name of this machine", local, "Bearer s3cret", "127.0.0.1:7411", "http://localhost:7411",
+		{"own page under another name of this machine", local, "Bearer s3cret", "127.0.0.1:7411",
+			"http://localhost:7411",
 			"cross-site", 200},
 		{"page of another port of this machine", local, "Bearer s3cret", "localhost:7411", "http://localhost:8080",
 			"same-site", 403},
@@ -65,7 +66,8 @@ func TestChecks(t *testing.T) {
 		{"allowed origin", local, "Bearer s3cret", "localhost", "https://APP.example", "cross-site", 200},
 		{"own origin by address", outside, "Bearer s3cret", "192.0.2.7:80", "http://192.0.2.7:80", "same-origin", 200},
 		{"own origin by name", outside, "Bearer s3cret", "evil.example", "http://evil.example", "same-origin", 403},
-		{"own origin by allowed name", outside, "Bearer s3cret", "knowhow.local", "http://knowhow.local", "same-origin", 200},
+		{"own origin by allowed name", outside, "Bearer s3cret", "knowhow.local", "http://knowhow.local", "same-origin",
+			200},
 		{"foreign origin outside", outside, "Bearer s3cret", "192.0.2.7:80", "http://evil.example", "", 403},
 
 		{"image of another site", local, "Bearer s3cret", "localhost", "", "cross-site", 403},
@@ -126,8 +128,9 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/b", "wrong", "", "", 401, "server: a bearer token is required, and this request has none or a wrong one"},
 		{"GET", "/a", "s3cret", "evil.example", "",
 			403, "route: the Host header names another host than this one, set hosts"},
-		{"GET", "/a", "s3cret", "", "https://evil.example", 403, "route: requests from this web origin are not allowed, " +
-			"set origins"},
+		{"GET", "/a", "s3cret", "", "https://evil.example", 403,
+			"route: requests from this web origin are not allowed, " +
+				"set origins"},
 		{"GET", "/c", "", "", "", 401, "server: a bearer token is required, and this request has none or a wrong one"},
 		{"GET", "/c", "s3cret", "", "", 404, "server: nothing is served at this path, use /a or /b or /healthz"},
 		{"GET", "/nothing", "", "", "", 404, "server: nothing is served at this path, use /a or /b or /healthz"},
@@ -238,10 +241,12 @@ func TestNoCORS(t *testing.T) {
 
 func TestLoopback(t *testing.T) {
 	for host, want := range map[string]bool{
-		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "localhost": true, "LocalHost": true, "::ffff:127.0.0.1": true,
-		"127.0.0.1:80": true, "[::1]:80": true, "[::1]": true, "localhost:80": true,
-		"0.0.0.0": false, "::": false, "": false, "192.168.0.1": false, "example.com": false, "localhost.example.com": false,
-		"localhost:80:80": false, "2130706433": false, "pipe": false,
+		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "localhost": true, "LocalHost": true,
+		"::ffff:127.0.0.1": true,
+		"127.0.0.1:80":     true, "[::1]:80": true, "[::1]": true, "localhost:80": true,
+		"0.0.0.0": false, "::": false, "": false, "192.168.0.1": false, "example.com": false,
+		"localhost.example.com": false,
+		"localhost:80:80":       false, "2130706433": false, "pipe": false,
 	} {
 		if got := httpguard.Loopback(host); got != want {
 			t.Errorf("Loopback(%q) = %v, want %v", host, got, want)

@@ -23,7 +23,8 @@ import (
 // The kind of the error of a listener decides what users are advised to do.
 func TestListenError(t *testing.T) {
 	for system, kind := range map[error]error{syscall.EADDRINUSE: errkind.Conflict, syscall.EACCES: errkind.Denied} {
-		err := httpguard.ListenError("127.0.0.1:80", &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", system)})
+		err := httpguard.ListenError("127.0.0.1:80",
+			&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", system)})
 		if !errors.Is(err, kind) || !strings.HasPrefix(err.Error(), "listening on 127.0.0.1:80: ") {
 			t.Errorf("the error for %v is %v, want kind %v", system, err, kind)
 		}
@@ -210,13 +211,14 @@ func TestServeEnds(t *testing.T) {
 				var order []string
 				routes := everything(tc.h)
 				for _, name := range []string{"first", "second"} {
-					routes = append(routes, httpguard.Route{Path: "/" + name, Shutdown: func(ctx context.Context) error {
-						if end, ok := ctx.Deadline(); !ok || time.Until(end) != 3*time.Second || ctx.Err() != nil {
-							t.Errorf("Shutdown got a context that ends at %v (%v), want after 3s", end, ctx.Err())
-						}
-						order = append(order, name)
-						return errors.New("cannot")
-					}})
+					routes = append(routes, httpguard.Route{Path: "/" + name,
+						Shutdown: func(ctx context.Context) error {
+							if end, ok := ctx.Deadline(); !ok || time.Until(end) != 3*time.Second || ctx.Err() != nil {
+								t.Errorf("Shutdown got a context that ends at %v (%v), want after 3s", end, ctx.Err())
+							}
+							order = append(order, name)
+							return errors.New("cannot")
+						}})
 				}
 				s := serve(t, httpguard.Options{Routes: routes, Drain: 3 * time.Second, Grace: 2 * time.Second})
 				var client sync.WaitGroup

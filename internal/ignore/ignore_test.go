@@ -159,12 +159,14 @@ func FuzzMatch(f *testing.F) {
 
 // Patterns that can match nothing are errors where a user types them.
 func TestCheck(t *testing.T) {
-	for _, line := range []string{"*.md", "docs/", "/a/**/b", "!keep", "[a-c]x", "[]x]y", "[[:alpha:]_]", `\[ab`, `a\ `, `\#x`, "a]"} {
+	for _, line := range []string{"*.md", "docs/", "/a/**/b", "!keep", "[a-c]x", "[]x]y", "[[:alpha:]_]", `\[ab`, `a\ `,
+		`\#x`, "a]"} {
 		if err := Check(line); err != nil {
 			t.Errorf("Check(%q) = %v", line, err)
 		}
 	}
-	for _, line := range []string{"", "  ", "#x", "/", "!", "[bad", "a/[bad/b", "a[/]b", "[[:nonsense:]]x", "[[:alpha:]", `x\`, "[a-", "a\nb", strings.Repeat("a", maxPattern+1)} {
+	for _, line := range []string{"", "  ", "#x", "/", "!", "[bad", "a/[bad/b", "a[/]b", "[[:nonsense:]]x",
+		"[[:alpha:]", `x\`, "[a-", "a\nb", strings.Repeat("a", maxPattern+1)} {
 		if err := Check(line); !errors.Is(err, errkind.Invalid) {
 			t.Errorf("Check(%q) = %v, want an error of kind Invalid", line, err)
 		}

@@ -188,10 +188,12 @@ func TestMeaningOff(t *testing.T) {
 	put(t, plain, docs...)
 	embedAll(t, x, e)
 	queries := []search.Query{
-		{Text: query.MustParse("car")}, {Text: query.MustParse("repairs broken")}, {Text: query.MustParse(`"repairs broken" car`)}, {Text: query.MustParse("title:car OR repairs OR broken")},
+		{Text: query.MustParse("car")}, {Text: query.MustParse("repairs broken")},
+		{Text: query.MustParse(`"repairs broken" car`)}, {Text: query.MustParse("title:car OR repairs OR broken")},
 		{Text: query.MustParse("repairs AND broken AND car")}, {Text: query.MustParse("repair* broken car someone")},
 		{Text: query.MustParse(carQuestion), Sort: []search.SortKey{{Field: "filename"}}},
-		{Text: query.MustParse("検索 語 検索語 語検索")}, {Text: query.MustParse("")}, {Text: query.MustParse("xyzzy plugh qwfp frobnicate blorb")},
+		{Text: query.MustParse("検索 語 検索語 語検索")}, {Text: query.MustParse("")},
+		{Text: query.MustParse("xyzzy plugh qwfp frobnicate blorb")},
 	}
 	for _, q := range queries {
 		q.Num = 20

@@ -100,8 +100,10 @@ func TestLabelsApart(t *testing.T) {
 // pieces are the parts of the queries of FuzzIsolation.
 var pieces = []string{"budget", "walrus", "zeppelin", "検索", "t1", "t2", "OR", "AND", "NOT", "&&", "||", "!", "+", "-",
 	"(", ")", `"`, `\`,
-	"*", "?", "~", "~1", "^2", ":", "label:", "label:docs", "label:Docs", `label:"docs-2"`, "title:", "tags:", "text:", "rowid:", "fts", "NEAR(", "{title text} :",
-	"[a TO b]", "[", "{", "}", "]", "TO", "*:*", "lang:en", "doc_id:*", "inurl:", "site:", "timestamp:[* TO *]", "allintitle:", "allinurl:", "'", ";", "--", "\u3000", "\t", "\x00"}
+	"*", "?", "~", "~1", "^2", ":", "label:", "label:docs", "label:Docs", `label:"docs-2"`, "title:", "tags:", "text:",
+	"rowid:", "fts", "NEAR(", "{title text} :",
+	"[a TO b]", "[", "{", "}", "]", "TO", "*:*", "lang:en", "doc_id:*", "inurl:", "site:", "timestamp:[* TO *]",
+	"allintitle:", "allinurl:", "'", ";", "--", "\u3000", "\t", "\x00"}
 
 // TestNoLabels checks that an empty list of labels admits no document, also after
 // a search without a restriction.

@@ -88,7 +88,8 @@ func TestLanguages(t *testing.T) {
 	if !p.Staged || p.AllWords != 1 || len(p.Hits) == 0 || p.Hits[0].Path != "haus" {
 		t.Errorf("the German question has %d documents with all words, want 1; hits %+v", p.AllWords, p.Hits)
 	}
-	if got, want := bracketed(page(t, x, search.Query{Text: query.MustParse("Haus der Stadt")}).Hits[0].Digest), "Die [Häuser] der [Stadt] stehen leer. Der Mieter kündigt den Vertrag."; got != want {
+	if got, want := bracketed(page(t, x, search.Query{Text: query.MustParse("Haus der Stadt")}).Hits[0].Digest),
+		"Die [Häuser] der [Stadt] stehen leer. Der Mieter kündigt den Vertrag."; got != want {
 		t.Errorf("the digest is %q, want %q", got, want)
 	}
 	if got, want := bracketed(page(t, x,

@@ -24,7 +24,8 @@ func TestQueries(t *testing.T) {
 	cut.Chunks = []document.Chunk{{Offset: 0, Length: 8}, {Offset: 8, Length: 14},
 		{Offset: 22, Length: len(cut.Text) - 22}}
 	html := doc("b", "p.html", "Page", "running dogs")
-	html.FileType, html.MIMEType, html.URL, html.Host, html.Lang = "html", "text/html", "https://example.com/sub/p.html", "example.com", "de"
+	html.FileType, html.MIMEType, html.URL, html.Host, html.Lang = "html", "text/html",
+		"https://example.com/sub/p.html", "example.com", "de"
 	put(t, x, long, cut, html, doc("b", "cafe", "Café", "naïve text with x86 and go1.26"),
 		doc("b", "marks", "A [b] * ?", "don't stop"))
 	tests := []struct {
@@ -241,7 +242,8 @@ func TestPaging(t *testing.T) {
 	g.fill(t, x, 60)
 	texts := []string{"", word(0), word(40), word(3) + " " + word(60), word(0) + " " + word(1) + " " + word(2),
 		word(1) + " " + word(90) + " " + word(400) + " " + word(7), word(5) + " OR " + word(300),
-		word(2) + " -" + word(9), word(30)[:1] + "*", "(" + word(4) + " OR " + word(80) + ") " + word(6), "filetype:txt", word(9) + "^2 OR " + word(70)}
+		word(2) + " -" + word(9), word(30)[:1] + "*", "(" + word(4) + " OR " + word(80) + ") " + word(6),
+		"filetype:txt", word(9) + "^2 OR " + word(70)}
 	sorts := [][]search.SortKey{nil, {{Field: "score", Desc: true}}, {{Field: "score"}},
 		{{Field: "timestamp", Desc: true}},
 		{{Field: "filename"}}, {{Field: "content_length"}, {Field: "score"}}, {{Field: "click_count"}}}

@@ -93,7 +93,8 @@ func TestDamagedChunks(t *testing.T) {
 	}
 	for _, damage := range []string{`off=-5, len=3`, `off=-5, len=5`, `off=-5, len=20`, `off=0, len=-5`,
 		`off=10, len=-20`, `off=-40000, len=10`, `off=-40000, len=60000`,
-		`off=9223372036854775807, len=100`, `off=-9223372036854775808, len=-100`, `off=32768, len=-32769`, `off=100000000000, len=10`} {
+		`off=9223372036854775807, len=100`, `off=-9223372036854775808, len=-100`, `off=32768, len=-32769`,
+		`off=100000000000, len=10`} {
 		execute(t, x, `UPDATE chunks SET `+damage)
 		for name, f := range map[string]func(context.Context) error{
 			"Search": func(ctx context.Context) error {

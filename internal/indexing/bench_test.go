@@ -24,7 +24,8 @@ func BenchmarkIndex(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := x.AddSource(b.Context(), document.Source{Label: "debian", Path: filepath.Join(source, "usr")}); err != nil {
+		if err := x.AddSource(b.Context(), document.Source{Label: "debian",
+			Path: filepath.Join(source, "usr")}); err != nil {
 			b.Fatal(err)
 		}
 		err = New(Options{Index: x, Dir: dir, Lines: terminal.NewLines(io.Discard, nil), Once: true}).Run(b.Context())

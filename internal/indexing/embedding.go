@@ -72,7 +72,8 @@ func Embed(ctx context.Context, o EmbedOptions) {
 		text := ""
 		if err := w.work(ctx); err != nil && ctx.Err() == nil {
 			if text = err.Error(); text != failing {
-				o.Log.Warn("vectors of documents are missing, will try again; searches use words only for these", "error", err)
+				o.Log.Warn("vectors of documents are missing, will try again; searches use words only for these",
+					"error", err)
 			}
 		}
 		failing = text
@@ -141,7 +142,8 @@ func (w *embedding) work(ctx context.Context) error {
 		}
 	}
 	if took := time.Since(began); ctx.Err() == nil && stored > 0 && took >= cmp.Or(w.quiet, embedQuiet) {
-		fmt.Fprintf(w.Lines, "searching by meaning: ready (%s in %s)\n", terminal.Plural(stored, "passage"), terminal.Duration(took))
+		fmt.Fprintf(w.Lines, "searching by meaning: ready (%s in %s)\n", terminal.Plural(stored, "passage"),
+			terminal.Duration(took))
 	}
 	return nil
 }

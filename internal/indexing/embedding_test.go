@@ -88,7 +88,8 @@ func startEmbedding(t *testing.T, x *index.Index, m *stepModel) *embedder {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Embed(ctx, EmbedOptions{Index: x, Embedder: m, Lines: lines, Log: slog.New(terminal.NewHandler(lines, slog.LevelWarn)),
+		Embed(ctx, EmbedOptions{Index: x, Embedder: m, Lines: lines,
+			Log:      slog.New(terminal.NewHandler(lines, slog.LevelWarn)),
 			Labels:   func(context.Context) ([]string, error) { e.looks.Add(1); return []string{"a"}, nil },
 			interval: time.Millisecond, quiet: 1})
 	}()
@@ -152,7 +153,8 @@ func TestEmbed(t *testing.T) {
 	two.look(t, 2)
 	two.stop()
 	if n := first.embedded() + second.embedded(); n < 100 || n > 100+embedBatch {
-		t.Errorf("the processes computed %d and %d vectors, want 100 and at most one batch again", first.embedded(), second.embedded())
+		t.Errorf("the processes computed %d and %d vectors, want 100 and at most one batch again", first.embedded(),
+			second.embedded())
 	}
 	if done, total, err := x.Embedded(t.Context(), first, []string{"a"}); done != 100 || total != 100 || err != nil {
 		t.Errorf("Embedded() = %d of %d, %v, want 100 of 100", done, total, err)

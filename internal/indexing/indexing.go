@@ -177,7 +177,8 @@ func (w *Indexer) Close(ctx context.Context) {
 			if u.Label != label || u.Stop == search.NotBegun {
 				continue
 			}
-			if err := w.Index.SetProgress(ctx, index.Progress{Label: label, Done: u.Done, Total: u.Total, Stopped: u.Stop, Message: u.Message}); err != nil {
+			if err := w.Index.SetProgress(ctx, index.Progress{Label: label, Done: u.Done, Total: u.Total,
+				Stopped: u.Stop, Message: u.Message}); err != nil {
 				w.Log.Debug("cannot store that a source is indexed in part", "label", label, "error", err)
 			}
 		}
@@ -519,7 +520,8 @@ func (s *leftOutStore) store(ctx context.Context, res *ingest.Result, err error)
 		left.Counts[string(r)] = n
 	}
 	for _, l := range res.LeftOutPaths {
-		left.Paths = append(left.Paths, index.LeftOutPath{Path: l.Path, Reason: string(l.Reason), Message: messages[l.Path]})
+		left.Paths = append(left.Paths, index.LeftOutPath{Path: l.Path, Reason: string(l.Reason),
+			Message: messages[l.Path]})
 	}
 	if s.stored != nil && reflect.DeepEqual(*s.stored, left) {
 		return

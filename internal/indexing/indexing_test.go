@@ -56,7 +56,8 @@ func start(t *testing.T, dir string, once bool, labels ...string) *process {
 	ctx, cancel := context.WithCancel(t.Context())
 	p.cancel = cancel
 	lines := terminal.NewLines(&p.out, nil)
-	o := Options{Index: p.x, Dir: dir, Lines: lines, Log: slog.New(terminal.NewHandler(lines, slog.LevelWarn)), Once: once}
+	o := Options{Index: p.x, Dir: dir, Lines: lines, Log: slog.New(terminal.NewHandler(lines, slog.LevelWarn)),
+		Once: once}
 	if len(labels) > 0 {
 		o.Sources = func(ctx context.Context) ([]document.Source, error) {
 			all, err := p.x.Sources(ctx)
@@ -153,7 +154,9 @@ func TestRunOnce(t *testing.T) {
 		p := start(t, dir, true, "docs", "gone")
 		p.wait()
 		out := p.out.String()
-		for _, want := range []string{"docs: 1 document indexed in ", "gone: indexing is not complete: reading source \"gone\": ", "what is indexed of it can still be searched\n"} {
+		for _, want := range []string{"docs: 1 document indexed in ",
+			"gone: indexing is not complete: reading source \"gone\": ",
+			"what is indexed of it can still be searched\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("printed %q, want it to contain %q", out, want)
 			}
@@ -163,7 +166,8 @@ func TestRunOnce(t *testing.T) {
 		}
 		p = start(t, dir, true)
 		p.wait()
-		if out := p.out.String(); !strings.Contains(out, ": no changes\n") || !strings.Contains(out, "other: 1 document indexed in ") {
+		if out := p.out.String(); !strings.Contains(out, ": no changes\n") ||
+			!strings.Contains(out, "other: 1 document indexed in ") {
 			t.Errorf("printed %q, want all sources of the index", out)
 		}
 	})
@@ -280,7 +284,8 @@ func TestPrepare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := openIndex(t, dir)
 		defer x.Close()
-		if err := x.SetProgress(t.Context(), index.Progress{Label: "a", Done: 1, Total: 3, Stopped: search.DiskFull, Message: "why"}); err != nil {
+		if err := x.SetProgress(t.Context(), index.Progress{Label: "a", Done: 1, Total: 3, Stopped: search.DiskFull,
+			Message: "why"}); err != nil {
 			t.Fatal(err)
 		}
 		want, err := x.Unfinished(t.Context(), nil)
@@ -392,7 +397,8 @@ func TestRunAfterDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, dir, true)
 		p.wait()
-		if out := p.out.String(); !strings.HasPrefix(out, "a: 7 documents indexed in ") || !strings.HasSuffix(out, ": 1 new\n") {
+		if out := p.out.String(); !strings.HasPrefix(out, "a: 7 documents indexed in ") ||
+			!strings.HasSuffix(out, ": 1 new\n") {
 			t.Errorf("printed %q, want the changed file indexed", out)
 		}
 	})
@@ -424,7 +430,8 @@ func TestRunFailingSync(t *testing.T) {
 			t.Errorf("Indexing() = %d of %d while nothing is indexed", done, total)
 		}
 		got, err := p.x.Unfinished(t.Context(), nil)
-		if err != nil || len(got) != 1 || got[0].Stop != search.Failed || got[0].Done != 1 || got[0].Total != 3 || !strings.Contains(got[0].Message, "refused") {
+		if err != nil || len(got) != 1 || got[0].Stop != search.Failed || got[0].Done != 1 || got[0].Total != 3 ||
+			!strings.Contains(got[0].Message, "refused") {
 			t.Errorf("Unfinished() = %+v, %v, want 1 of 3 documents and the failure", got, err)
 		}
 		if _, err := db.Exec(`DROP TRIGGER refuse`); err != nil {

@@ -126,7 +126,8 @@ func (j *journal) Begin(file document.Ref, stamp document.Stamp) (end func(inges
 	past := j.Past(file, stamp)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := record{Path: file.Path, Size: stamp.Size, ModTime: stamp.ModTime, Reading: true, Deaths: past.Deaths, Slow: past.Slow}
+	r := record{Path: file.Path, Size: stamp.Size, ModTime: stamp.ModTime, Reading: true, Deaths: past.Deaths,
+		Slow: past.Slow}
 	j.reading[r.Path] = r
 	j.note(r)
 	return func(p ingest.Past) {

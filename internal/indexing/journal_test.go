@@ -89,7 +89,8 @@ func TestJournalSurvivesDamage(t *testing.T) {
 		"garbage": "\x00\xff{{{\n[1]\nnull\n" + good,
 		"cut":     good + `{"path":"a","size":3,"modif`,
 		"zeros":   good + strings.Repeat("\x00", 1000),
-		"foreign": good + `{"path":"b","deaths":-5}` + "\n" + `{"path":"","deaths":5}` + "\n" + `{"path":"c","size":"x"}` + "\n",
+		"foreign": good + `{"path":"b","deaths":-5}` + "\n" + `{"path":"","deaths":5}` + "\n" +
+			`{"path":"c","size":"x"}` + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -220,9 +220,11 @@ func (v *progressView) finished(ctx context.Context, src document.Source, res *i
 
 	var out strings.Builder
 	if err != nil {
-		fmt.Fprintf(&out, "%s: indexing is not complete: %s; what is indexed of it can still be searched\n", src.Label, sanitize.Escape(errkind.Message(err)))
+		fmt.Fprintf(&out, "%s: indexing is not complete: %s; what is indexed of it can still be searched\n", src.Label,
+			sanitize.Escape(errkind.Message(err)))
 	} else {
-		fmt.Fprintf(&out, "%s: %s indexed in %s%s\n", src.Label, terminal.Plural(res.Added+res.Changed+res.Unchanged, "document"),
+		fmt.Fprintf(&out, "%s: %s indexed in %s%s\n", src.Label,
+			terminal.Plural(res.Added+res.Changed+res.Unchanged, "document"),
 			terminal.Duration(max(time.Since(since), 1)), news(res))
 	}
 	if res != nil {
@@ -294,6 +296,7 @@ func (v *progressView) interrupted(ctx context.Context) {
 	case total == 0:
 		fmt.Fprintln(v.lines, "interrupted before the documents were counted; start again to continue")
 	default:
-		fmt.Fprintf(v.lines, "interrupted: %d of %s are indexed; start again to continue\n", done, terminal.Plural(total, "document"))
+		fmt.Fprintf(v.lines, "interrupted: %d of %s are indexed; start again to continue\n", done,
+			terminal.Plural(total, "document"))
 	}
 }

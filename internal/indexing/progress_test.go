@@ -41,12 +41,14 @@ func newView(out *strings.Builder, columns int) (*progressView, storedProgress) 
 
 func TestProgressFinished(t *testing.T) {
 	src := document.Source{Label: "docs", Path: "/docs"}
-	many := &ingest.Result{Added: 1, SkippedTotal: 15, LeftOut: map[ingest.Reason]int{ingest.Unreadable: 15, ingest.NoText: 20, ingest.TooSlow: 1, ingest.TooLarge: 1}}
+	many := &ingest.Result{Added: 1, SkippedTotal: 15,
+		LeftOut: map[ingest.Reason]int{ingest.Unreadable: 15, ingest.NoText: 20, ingest.TooSlow: 1, ingest.TooLarge: 1}}
 	for range 15 {
 		many.Skipped = append(many.Skipped, ingest.Skipped{Path: "a\nb.md", Err: fs.ErrPermission})
 	}
 	leftOut := "docs: left out: 20 without text, 15 unreadable, 1 too large, 1 too slow\n" +
-		strings.Repeat("docs: left out \"a\\nb.md\": permission denied: change its permissions\n", 10) + "docs: and 5 more\n"
+		strings.Repeat("docs: left out \"a\\nb.md\": permission denied: change its permissions\n", 10) +
+		"docs: and 5 more\n"
 	for _, tt := range []struct {
 		name string
 		took time.Duration
@@ -55,13 +57,19 @@ func TestProgressFinished(t *testing.T) {
 		want string
 	}{
 		{"new", 14500 * time.Millisecond, &ingest.Result{Added: 3}, nil, "docs: 3 documents indexed in 14 s\n"},
-		{"mixed", 0, &ingest.Result{Added: 1, Changed: 2, Removed: 3, Unchanged: 4}, nil, "docs: 7 documents indexed in 0.1 s: 1 new, 2 changed, 3 removed\n"},
-		{"same", 61 * time.Second, &ingest.Result{Unchanged: 1}, nil, "docs: 1 document indexed in 1 min 1 s: no changes\n"},
+		{"mixed", 0, &ingest.Result{Added: 1, Changed: 2, Removed: 3, Unchanged: 4}, nil,
+			"docs: 7 documents indexed in 0.1 s: 1 new, 2 changed, 3 removed\n"},
+		{"same", 61 * time.Second, &ingest.Result{Unchanged: 1}, nil,
+			"docs: 1 document indexed in 1 min 1 s: no changes\n"},
 		{"skipped", time.Second, many, nil, "docs: 1 document indexed in 1 s\n" + leftOut},
-		{"unreadable", 0, &ingest.Result{}, errors.New("the folder\x1b is gone"), "docs: indexing is not complete: the folder\\x1b is gone; what is indexed of it can still be searched\n"},
-		{"failed", 0, many, errors.New("disk full"), "docs: indexing is not complete: disk full; what is indexed of it can still be searched\n" + leftOut},
-		{"in part", 0, &ingest.Result{Added: 1, LeftOut: map[ingest.Reason]int{ingest.Partly: 1, ingest.NoText: 2}, SkippedTotal: 1,
-			Skipped: []ingest.Skipped{{Path: "cut.rtf", Reason: ingest.Partly, Err: errors.New("save it again")}}}, nil,
+		{"unreadable", 0, &ingest.Result{}, errors.New("the folder\x1b is gone"),
+			"docs: indexing is not complete: the folder\\x1b is gone; what is indexed of it can still be searched\n"},
+		{"failed", 0, many, errors.New("disk full"),
+			"docs: indexing is not complete: disk full; what is indexed of it can still be searched\n" + leftOut},
+		{"in part", 0, &ingest.Result{Added: 1, LeftOut: map[ingest.Reason]int{ingest.Partly: 1, ingest.NoText: 2},
+			SkippedTotal: 1,
+			Skipped:      []ingest.Skipped{{Path: "cut.rtf", Reason: ingest.Partly, Err: errors.New("save it again")}}},
+			nil,
 			"docs: 1 document indexed in 0.1 s\ndocs: left out: 2 without text\ndocs: indexed, but 1 damaged in part\ndocs: indexed in part \"cut.rtf\": save it again\n"},
 		{"interrupted", 0, &ingest.Result{Added: 1}, context.Canceled, ""},
 	} {
@@ -87,14 +95,16 @@ func TestProgressInTheIndex(t *testing.T) {
 		v, stored := newView(&out, 0)
 		check := func(when string, want ...index.Progress) {
 			t.Helper()
-			got := slices.SortedFunc(maps.Values(stored), func(a, b index.Progress) int { return strings.Compare(a.Label, b.Label) })
+			got := slices.SortedFunc(maps.Values(stored),
+				func(a, b index.Progress) int { return strings.Compare(a.Label, b.Label) })
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("progress %s (-want +got):\n%s", when, diff)
 			}
 		}
 		v.begin(ctx, "a")
 		v.begin(ctx, "b")
-		check("before they are counted", index.Progress{Label: "a", Total: 1, Unchanged: -1}, index.Progress{Label: "b", Total: 1, Unchanged: -1})
+		check("before they are counted", index.Progress{Label: "a", Total: 1, Unchanged: -1},
+			index.Progress{Label: "b", Total: 1, Unchanged: -1})
 		time.Sleep(time.Second)
 		v.report(ctx, ingest.Progress{Label: "a", Done: 1, Total: 10})
 		v.report(ctx, ingest.Progress{Label: "b", Total: 5}) // too soon
@@ -103,7 +113,8 @@ func TestProgressInTheIndex(t *testing.T) {
 		check("of both", index.Progress{Label: "a", Done: 1, Total: 10}, index.Progress{Label: "b", Done: 3, Total: 5})
 		v.report(ctx, ingest.Progress{Label: "a", Done: 10, Total: 10})
 		v.finished(ctx, document.Source{Label: "a"}, &ingest.Result{}, nil)
-		check("after the first", index.Progress{Label: "a", Done: 10, Total: 10}, index.Progress{Label: "b", Done: 3, Total: 5})
+		check("after the first", index.Progress{Label: "a", Done: 10, Total: 10},
+			index.Progress{Label: "b", Done: 3, Total: 5})
 		v.stop(ctx, "b", nil)
 		check("at the end")
 
@@ -191,7 +202,8 @@ func TestProgressInterrupted(t *testing.T) {
 			v.report(ctx, ingest.Progress{Label: "a", Total: 10})
 		}, "", index.Progress{Label: "a", Total: 10, Stopped: search.Interrupted}},
 		{"uncounted", func(ctx context.Context, v *progressView) { v.begin(ctx, "a") },
-			"interrupted before the documents were counted; start again to continue\n", index.Progress{Label: "a", Stopped: search.Interrupted}},
+			"interrupted before the documents were counted; start again to continue\n",
+			index.Progress{Label: "a", Stopped: search.Interrupted}},
 		{"counted", func(ctx context.Context, v *progressView) {
 			v.begin(ctx, "a")
 			v.report(ctx, ingest.Progress{Label: "a", Done: 20, Total: 712, Unchanged: 100})

@@ -110,13 +110,15 @@ func withFaults(g *Ingester) *faultyTree {
 }
 
 func TestSyncGoesOnAfterUnreadable(t *testing.T) {
-	root := folder(t, map[string]string{"a.txt": "a", "sub/b.txt": "b", "sub/deep/c.txt": "c", "subway.txt": "s", "z.txt": "z"})
+	root := folder(t, map[string]string{"a.txt": "a", "sub/b.txt": "b", "sub/deep/c.txt": "c", "subway.txt": "s",
+		"z.txt": "z"})
 	sink := &memorySink{}
 	g := New(Options{Sink: sink})
 	ft := withFaults(g)
 	ft.fail("a.txt", fs.ErrPermission)
 	res := mustSync(t, g, docs(root), Result{Added: 4, SkippedTotal: 1, LeftOut: left(Unreadable, 1)})
-	if s := res.Skipped[0]; s.Path != "a.txt" || s.Err.Error() != "opening: permission denied" || s.Message() != "permission denied: change its permissions" {
+	if s := res.Skipped[0]; s.Path != "a.txt" || s.Err.Error() != "opening: permission denied" ||
+		s.Message() != "permission denied: change its permissions" {
 		t.Errorf("Skipped = %v, want a.txt with a reason that names no path", s)
 	}
 

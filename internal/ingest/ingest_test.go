@@ -189,14 +189,16 @@ func TestSyncMakesDocuments(t *testing.T) {
 
 	body := "# First\n\nThe text of the first is in it.\n\n# Second\n\nEnd."
 	want := &document.Document{
-		ID: DocID("docs", "sub/my notes.md"), Label: "docs", Path: "sub/my notes.md", SourcePath: "sub/my notes.md", FromSource: true, Type: "markdown",
+		ID: DocID("docs", "sub/my notes.md"), Label: "docs", Path: "sub/my notes.md", SourcePath: "sub/my notes.md",
+		FromSource: true, Type: "markdown",
 		URL: "file://" + filepath.ToSlash(root) + "/sub/my%20notes.md", Title: "First", Lang: "en",
 		MIMEType: "text/markdown", FileType: "txt", Filename: "my notes.md", Modified: mtime,
 		Hash: chunk.Hash(body), Text: body,
-		Chunks:   []document.Chunk{{Offset: 0, Length: len(body), Heading: "First"}},
-		Sections: []document.Section{{Offset: 0, Heading: "First"}, {Offset: strings.Index(body, "# Second"), Heading: "Second"}},
-		Size:     int64(len(body)) + 1,
-		Stamp:    document.Stamp{Size: int64(len(body)) + 1, ModTime: mtime},
+		Chunks: []document.Chunk{{Offset: 0, Length: len(body), Heading: "First"}},
+		Sections: []document.Section{{Offset: 0, Heading: "First"},
+			{Offset: strings.Index(body, "# Second"), Heading: "Second"}},
+		Size:  int64(len(body)) + 1,
+		Stamp: document.Stamp{Size: int64(len(body)) + 1, ModTime: mtime},
 	}
 	got := sink.doc("sub/my notes.md")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -207,14 +209,18 @@ func TestSyncMakesDocuments(t *testing.T) {
 func TestSyncLeavesOut(t *testing.T) {
 	outside := folder(t, map[string]string{"secret.txt": "s", "dir/x.txt": "x"})
 	root := folder(t, map[string]string{
-		"a.txt": "a", "Makefile": "all:\n\tgo build\n", ".hidden.txt": "h", ".git/config": "c", "node_modules/x/y.js": "y",
-		"__pycache__/z.txt": "z", "image.png": "\x89PNG\r\n\x1a\n", "blob": "a\x00\x01\x02b", ".store/only.md": "# Only",
-		"sub/b.txt": "b", ".gitignore": "*.tmp\n", "left.tmp": "l",
+		"a.txt": "a", "Makefile": "all:\n\tgo build\n", ".hidden.txt": "h", ".git/config": "c",
+		"node_modules/x/y.js": "y",
+		"__pycache__/z.txt":   "z", "image.png": "\x89PNG\r\n\x1a\n", "blob": "a\x00\x01\x02b",
+		".store/only.md": "# Only",
+		"sub/b.txt":      "b", ".gitignore": "*.tmp\n", "left.tmp": "l",
 	})
 	for _, l := range [][2]string{
 		{filepath.Join(outside, "secret.txt"), "out.txt"}, {filepath.Join(outside, "dir"), "outdir"},
-		{"sub", "subdir"}, {"a.txt", "again.txt"}, {".store/only.md", "only.md"}, {filepath.Join(root, ".store/only.md"), "second.md"},
-		{"nowhere", "dangling"}, {"loop", "loop"}, {"a.txt/x", "through.txt"}, {".", "self"}, {"sub/../subdir/../circle", "circle"},
+		{"sub", "subdir"}, {"a.txt", "again.txt"}, {".store/only.md", "only.md"},
+		{filepath.Join(root, ".store/only.md"), "second.md"},
+		{"nowhere", "dangling"}, {"loop", "loop"}, {"a.txt/x", "through.txt"}, {".", "self"},
+		{"sub/../subdir/../circle", "circle"},
 		{"left.tmp", "left.txt"}, {"a.txt", "again.tmp"},
 	} {
 		if err := os.Symlink(l[0], filepath.Join(root, l[1])); err != nil {
@@ -229,7 +235,8 @@ func TestSyncLeavesOut(t *testing.T) {
 	if diff := cmp.Diff([]string{"Makefile", "a.txt", "only.md", "sub/b.txt"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[Reason]int{NoText: 2, Hidden: 4, ThirdParty: 1, Generated: 1, Link: 9, Ignored: 2}, res.LeftOut); diff != "" || res.SkippedTotal != 0 {
+	if diff := cmp.Diff(map[Reason]int{NoText: 2, Hidden: 4, ThirdParty: 1, Generated: 1, Link: 9, Ignored: 2},
+		res.LeftOut); diff != "" || res.SkippedTotal != 0 {
 		t.Errorf("skipped %v, want nothing; left out (-want +got):\n%s", res.Skipped, diff)
 	}
 	var links []string
@@ -238,7 +245,8 @@ func TestSyncLeavesOut(t *testing.T) {
 			links = append(links, l.Path)
 		}
 	}
-	if diff := cmp.Diff([]string{"circle", "dangling", "left.txt", "loop", "out.txt", "outdir", "self", "subdir", "through.txt"}, links); diff != "" {
+	if diff := cmp.Diff([]string{"circle", "dangling", "left.txt", "loop", "out.txt", "outdir", "self", "subdir",
+		"through.txt"}, links); diff != "" {
 		t.Errorf("links that are not followed (-want +got):\n%s", diff)
 	}
 	if d := sink.doc("only.md"); d != nil && !strings.HasSuffix(d.URL, "/only.md") {
@@ -279,7 +287,8 @@ func TestSyncOfOneFile(t *testing.T) {
 	// Who names a hidden file wants it.
 	mustSync(t, g, document.Source{Label: "hidden", Path: filepath.Join(root, ".profile")}, Result{Added: 1})
 	// Who names an image should hear why nothing is found.
-	mustSync(t, g, document.Source{Label: "image", Path: filepath.Join(root, "image.png")}, Result{SkippedTotal: 1, LeftOut: left(NoText, 1)})
+	mustSync(t, g, document.Source{Label: "image", Path: filepath.Join(root, "image.png")},
+		Result{SkippedTotal: 1, LeftOut: left(NoText, 1)})
 
 	if err := os.Remove(filepath.Join(root, "b.txt")); err != nil {
 		t.Fatal(err)
@@ -312,7 +321,8 @@ func TestSyncOfMissingFolderRemovesNothing(t *testing.T) {
 
 func TestSyncWithStrangeNames(t *testing.T) {
 	root := folder(t, nil)
-	for _, name := range []string{"bad\xffname.txt", "bad\xfename.txt", "new\nline.txt", "q?#%.txt", "d\xff/x.txt", "日本.txt"} {
+	for _, name := range []string{"bad\xffname.txt", "bad\xfename.txt", "new\nline.txt", "q?#%.txt", "d\xff/x.txt",
+		"日本.txt"} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Skipf("the file system refuses such names: %v", err)

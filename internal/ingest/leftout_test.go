@@ -30,10 +30,13 @@ func TestIgnoreFiles(t *testing.T) {
 		left  map[string]Reason
 	}{
 		{
-			name:  "nested and negated",
-			files: map[string]string{"src/.gitignore": "*.log\nbuild/\n/top.txt\n", "src/a.txt": "", "src/x.log": "", "src/build/y.txt": "", "src/top.txt": "", "src/sub/top.txt": "", "src/sub/.gitignore": "!keep.log\n", "src/sub/keep.log": "", "src/sub/z.log": ""},
-			want:  []string{"a.txt", "sub/keep.log", "sub/top.txt"},
-			left:  map[string]Reason{".gitignore": Hidden, "sub/.gitignore": Hidden, "build/": Ignored, "x.log": Ignored, "top.txt": Ignored, "sub/z.log": Ignored},
+			name: "nested and negated",
+			files: map[string]string{"src/.gitignore": "*.log\nbuild/\n/top.txt\n", "src/a.txt": "", "src/x.log": "",
+				"src/build/y.txt": "", "src/top.txt": "", "src/sub/top.txt": "", "src/sub/.gitignore": "!keep.log\n",
+				"src/sub/keep.log": "", "src/sub/z.log": ""},
+			want: []string{"a.txt", "sub/keep.log", "sub/top.txt"},
+			left: map[string]Reason{".gitignore": Hidden, "sub/.gitignore": Hidden, "build/": Ignored, "x.log": Ignored,
+				"top.txt": Ignored, "sub/z.log": Ignored},
 		},
 		{
 			name:  "a file in a folder that is ignored cannot be included",
@@ -41,16 +44,20 @@ func TestIgnoreFiles(t *testing.T) {
 			left:  map[string]Reason{".gitignore": Hidden, "build/": Ignored},
 		},
 		{
-			name:  ".ignore has precedence over .gitignore",
-			files: map[string]string{"src/.gitignore": "*.md\n", "src/.ignore": "!a.md\n", "src/sub/.gitignore": "a.md\n", "src/a.md": "", "src/b.md": "", "src/sub/a.md": ""},
-			want:  []string{"a.md", "sub/a.md"},
-			left:  map[string]Reason{".gitignore": Hidden, ".ignore": Hidden, "sub/.gitignore": Hidden, "b.md": Ignored},
+			name: ".ignore has precedence over .gitignore",
+			files: map[string]string{"src/.gitignore": "*.md\n", "src/.ignore": "!a.md\n",
+				"src/sub/.gitignore": "a.md\n", "src/a.md": "", "src/b.md": "", "src/sub/a.md": ""},
+			want: []string{"a.md", "sub/a.md"},
+			left: map[string]Reason{".gitignore": Hidden, ".ignore": Hidden, "sub/.gitignore": Hidden, "b.md": Ignored},
 		},
 		{
-			name:  "above the source, in its repository",
-			files: map[string]string{".git/info/exclude": "*.tmp\n", ".gitignore": "/src/docs/x.txt\n*.log\n", ".ignore": "/src/y.txt\n", "src/docs/x.txt": "", "src/x.txt": "", "src/y.txt": "", "src/a.log": "", "src/a.tmp": "", "src/.gitignore": "!b.tmp", "src/b.tmp": ""},
-			want:  []string{"b.tmp", "x.txt"},
-			left:  map[string]Reason{".gitignore": Hidden, "docs/x.txt": Ignored, "y.txt": Ignored, "a.log": Ignored, "a.tmp": Ignored},
+			name: "above the source, in its repository",
+			files: map[string]string{".git/info/exclude": "*.tmp\n", ".gitignore": "/src/docs/x.txt\n*.log\n",
+				".ignore": "/src/y.txt\n", "src/docs/x.txt": "", "src/x.txt": "", "src/y.txt": "", "src/a.log": "",
+				"src/a.tmp": "", "src/.gitignore": "!b.tmp", "src/b.tmp": ""},
+			want: []string{"b.tmp", "x.txt"},
+			left: map[string]Reason{".gitignore": Hidden, "docs/x.txt": Ignored, "y.txt": Ignored, "a.log": Ignored,
+				"a.tmp": Ignored},
 		},
 		{
 			name:  "above the source, without a repository",
@@ -69,10 +76,13 @@ func TestIgnoreFiles(t *testing.T) {
 			want:  []string{"x.txt"},
 		},
 		{
-			name:  "a repository inside the source",
-			files: map[string]string{"src/.gitignore": "*.txt\n", "src/.ignore": "*.log\n", "src/sub/.git/info/exclude": "c.*", "src/sub/a.txt": "", "src/sub/b.log": "", "src/sub/c.md": "", "src/a.txt": ""},
-			want:  []string{"sub/a.txt"},
-			left:  map[string]Reason{".gitignore": Hidden, ".ignore": Hidden, "sub/.git/": Hidden, "sub/b.log": Ignored, "sub/c.md": Ignored, "a.txt": Ignored},
+			name: "a repository inside the source",
+			files: map[string]string{"src/.gitignore": "*.txt\n", "src/.ignore": "*.log\n",
+				"src/sub/.git/info/exclude": "c.*", "src/sub/a.txt": "", "src/sub/b.log": "", "src/sub/c.md": "",
+				"src/a.txt": ""},
+			want: []string{"sub/a.txt"},
+			left: map[string]Reason{".gitignore": Hidden, ".ignore": Hidden, "sub/.git/": Hidden, "sub/b.log": Ignored,
+				"sub/c.md": Ignored, "a.txt": Ignored},
 		},
 		{
 			name:  "ignore files have no effect",
@@ -82,11 +92,14 @@ func TestIgnoreFiles(t *testing.T) {
 			left:  map[string]Reason{".ignore": Hidden},
 		},
 		{
-			name:  "include and exclude",
-			rules: document.Rules{Include: []string{"*.md", "docs/", "!draft.md"}, Exclude: []string{"old/", "*.html", "!keep.html"}},
-			files: map[string]string{"src/a.md": "", "src/b.txt": "", "src/docs/c.txt": "", "src/docs/sub/d.txt": "", "src/old/e.md": "", "src/draft.md": "", "src/docs/f.html": "", "src/docs/keep.html": ""},
-			want:  []string{"a.md", "docs/c.txt", "docs/keep.html", "docs/sub/d.txt"},
-			left:  map[string]Reason{"b.txt": NotIncluded, "old/": Excluded, "draft.md": NotIncluded, "docs/f.html": Excluded},
+			name: "include and exclude",
+			rules: document.Rules{Include: []string{"*.md", "docs/", "!draft.md"},
+				Exclude: []string{"old/", "*.html", "!keep.html"}},
+			files: map[string]string{"src/a.md": "", "src/b.txt": "", "src/docs/c.txt": "", "src/docs/sub/d.txt": "",
+				"src/old/e.md": "", "src/draft.md": "", "src/docs/f.html": "", "src/docs/keep.html": ""},
+			want: []string{"a.md", "docs/c.txt", "docs/keep.html", "docs/sub/d.txt"},
+			left: map[string]Reason{"b.txt": NotIncluded, "old/": Excluded, "draft.md": NotIncluded,
+				"docs/f.html": Excluded},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,7 +110,8 @@ func TestIgnoreFiles(t *testing.T) {
 			}
 			root := folder(t, tt.files)
 			sink := &memorySink{}
-			res, err := New(Options{Sink: sink}).Sync(t.Context(), document.Source{Label: "docs", Path: filepath.Join(root, "src"), Rules: tt.rules})
+			res, err := New(Options{Sink: sink}).Sync(t.Context(),
+				document.Source{Label: "docs", Path: filepath.Join(root, "src"), Rules: tt.rules})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +130,8 @@ func TestIgnoreFiles(t *testing.T) {
 
 func TestIgnoreFileThatIsTooLarge(t *testing.T) {
 	root := folder(t, map[string]string{".gitignore": strings.Repeat("*.log\n", maxIgnoreFile/6+1), "a.log": "a"})
-	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: map[Reason]int{Unreadable: 1, Hidden: 1}})
+	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root),
+		Result{Added: 1, SkippedTotal: 1, LeftOut: map[Reason]int{Unreadable: 1, Hidden: 1}})
 	if s := res.Skipped[0]; s.Path != ".gitignore" || !strings.Contains(s.Err.Error(), "has no effect") {
 		t.Errorf("skipped %v, want the ignore file", s)
 	}
@@ -151,20 +166,27 @@ func TestSyncFollowsIgnoreFiles(t *testing.T) {
 func TestSyncLeavesOutGeneratedFiles(t *testing.T) {
 	mini := strings.Repeat("function a(b){return b+1};", 200)
 	root := folder(t, map[string]string{
-		"a.js": "function a() {}\n", "b.min.js": "a", "c.js": mini, "d.js.map": "{}", "mini.txt": mini, "e.css": "/* a */\n" + mini,
+		"a.js": "function a() {}\n", "b.min.js": "a", "c.js": mini, "d.js.map": "{}", "mini.txt": mini,
+		"e.css":  "/* a */\n" + mini,
 		"go.sum": "x", "web/package-lock.json": "{}", "Cargo.lock": "x",
-		"gen.go": "// Code generated by stringer; DO NOT EDIT.\n\npackage a\n", "hand.go": "package a\n\n// See \"Code generated\" in the manual.\n",
-		"api.py": "# @generated by protoc\n", "x.pb.go": "package x", "notes.md": "// Code generated by me. DO NOT EDIT.\n",
+		"gen.go":  "// Code generated by stringer; DO NOT EDIT.\n\npackage a\n",
+		"hand.go": "package a\n\n// See \"Code generated\" in the manual.\n",
+		"api.py":  "# @generated by protoc\n", "x.pb.go": "package x",
+		"notes.md":            "// Code generated by me. DO NOT EDIT.\n",
 		"book/searchindex.js": "x", "book/search_index.json": "{}", "search.md": "s", "searching.js": "var a;\n",
 		"vendor/modules.txt": "m", "vendor/a/a.go": "package a", "other/vendor/list.md": "v",
-		"env/pyvenv.cfg": "x", "env/lib/a.py": "a", "lib/site-packages/a.py": "a", "target/CACHEDIR.TAG": "x", "target/a.txt": "a",
+		"env/pyvenv.cfg": "x", "env/lib/a.py": "a", "lib/site-packages/a.py": "a", "target/CACHEDIR.TAG": "x",
+		"target/a.txt": "a",
 	})
 	sink := &memorySink{}
 	g := New(Options{Sink: sink})
 	want := map[string]Reason{
-		"b.min.js": Generated, "c.js": Generated, "d.js.map": Generated, "e.css": Generated, "go.sum": LockFile, "web/package-lock.json": LockFile,
-		"Cargo.lock": LockFile, "gen.go": Generated, "api.py": Generated, "x.pb.go": Generated, "book/searchindex.js": Generated,
-		"book/search_index.json": Generated, "vendor/": ThirdParty, "env/": ThirdParty, "lib/site-packages/": ThirdParty, "target/": Generated,
+		"b.min.js": Generated, "c.js": Generated, "d.js.map": Generated, "e.css": Generated, "go.sum": LockFile,
+		"web/package-lock.json": LockFile,
+		"Cargo.lock":            LockFile, "gen.go": Generated, "api.py": Generated, "x.pb.go": Generated,
+		"book/searchindex.js":    Generated,
+		"book/search_index.json": Generated, "vendor/": ThirdParty, "env/": ThirdParty,
+		"lib/site-packages/": ThirdParty, "target/": Generated,
 	}
 	for range 2 {
 		res, err := g.Sync(t.Context(), docs(root))
@@ -175,7 +197,8 @@ func TestSyncLeavesOutGeneratedFiles(t *testing.T) {
 			t.Errorf("left out (-want +got):\n%s", diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"a.js", "hand.go", "mini.txt", "notes.md", "other/vendor/list.md", "search.md", "searching.js"}, sink.paths()); diff != "" {
+	if diff := cmp.Diff([]string{"a.js", "hand.go", "mini.txt", "notes.md", "other/vendor/list.md", "search.md",
+		"searching.js"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
 	// A user who names a file wants it.
@@ -185,18 +208,22 @@ func TestSyncLeavesOutGeneratedFiles(t *testing.T) {
 
 func TestSyncLeavesOutBackupFiles(t *testing.T) {
 	root := folder(t, map[string]string{
-		"notes.txt": "n", "notes.txt~": "n", "notes.txt.~3~": "n", "a.md.bak": "a", "b.MD.BAK": "b", "c.orig": "c", "c.rej": "c", "d.go.swp": "d", "#e.md#": "e",
-		"f.backup": "f", "x.bak/g.md": "g", "h~/i.md": "i", "bak": "b", "a#b#.md": "a", "#1 list.md": "l", "orig.md": "o", "~j.md": "j",
+		"notes.txt": "n", "notes.txt~": "n", "notes.txt.~3~": "n", "a.md.bak": "a", "b.MD.BAK": "b", "c.orig": "c",
+		"c.rej": "c", "d.go.swp": "d", "#e.md#": "e",
+		"f.backup": "f", "x.bak/g.md": "g", "h~/i.md": "i", "bak": "b", "a#b#.md": "a", "#1 list.md": "l",
+		"orig.md": "o", "~j.md": "j",
 	})
 	sink := &memorySink{}
 	res, err := New(Options{Sink: sink}).Sync(t.Context(), docs(root))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"#1 list.md", "a#b#.md", "bak", "h~/i.md", "notes.txt", "orig.md", "x.bak/g.md", "~j.md"}, sink.paths()); diff != "" {
+	if diff := cmp.Diff([]string{"#1 list.md", "a#b#.md", "bak", "h~/i.md", "notes.txt", "orig.md", "x.bak/g.md",
+		"~j.md"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
-	want := map[string]Reason{"notes.txt~": Backup, "notes.txt.~3~": Backup, "a.md.bak": Backup, "b.MD.BAK": Backup, "c.orig": Backup, "c.rej": Backup,
+	want := map[string]Reason{"notes.txt~": Backup, "notes.txt.~3~": Backup, "a.md.bak": Backup, "b.MD.BAK": Backup,
+		"c.orig": Backup, "c.rej": Backup,
 		"d.go.swp": Backup, "#e.md#": Backup, "f.backup": Backup}
 	if diff := cmp.Diff(want, leftOutOf(res)); diff != "" || res.SkippedTotal != 0 {
 		t.Errorf("left out (-want +got):\n%s", diff)
@@ -207,7 +234,8 @@ func TestSyncLeavesOutBackupFiles(t *testing.T) {
 
 // A file without text is left out as long as it has none.
 func TestSyncLeavesOutEmptyFiles(t *testing.T) {
-	root := folder(t, map[string]string{"a.txt": "text", "b.txt": "", "__init__.py": "", "blank.md": "\ufeff\n \n", "title.html": "<title>T</title>", "c.docx": ""})
+	root := folder(t, map[string]string{"a.txt": "text", "b.txt": "", "__init__.py": "", "blank.md": "\ufeff\n \n",
+		"title.html": "<title>T</title>", "c.docx": ""})
 	sink := &memorySink{}
 	g := New(Options{Sink: sink})
 	damaged := func(n int) Result {

@@ -25,17 +25,25 @@ func TestMake(t *testing.T) {
 		known document.Document
 		want  document.Document
 	}{
-		{"a file", "Plain words.\n", document.Document{Label: "docs", Path: "sub/a.txt", SourcePath: "sub/a.txt", Modified: day},
-			document.Document{ID: DocID("docs", "sub/a.txt"), Label: "docs", Path: "sub/a.txt", SourcePath: "sub/a.txt", Modified: day,
-				Type: "text", Title: "a.txt", MIMEType: "text/plain", FileType: "txt", Filename: "a.txt", Size: 13, Text: "Plain words."}},
-		{"a note", "# Bullet points\n\nThe user likes them.", document.Document{ID: "note-7", Label: "memory", Path: ".notes/7", Type: "note",
-			MIMEType: "text/markdown; charset=utf-8", Tags: []string{"feedback"}},
-			document.Document{ID: "note-7", Label: "memory", Path: ".notes/7", Type: "note", Tags: []string{"feedback"}, Lang: "en",
-				Title: "Bullet points", MIMEType: "text/markdown", FileType: "txt", Filename: "7", Size: 37, Text: "# Bullet points\n\nThe user likes them.",
+		{"a file", "Plain words.\n", document.Document{Label: "docs", Path: "sub/a.txt", SourcePath: "sub/a.txt",
+			Modified: day},
+			document.Document{ID: DocID("docs", "sub/a.txt"), Label: "docs", Path: "sub/a.txt", SourcePath: "sub/a.txt",
+				Modified: day,
+				Type:     "text", Title: "a.txt", MIMEType: "text/plain", FileType: "txt", Filename: "a.txt", Size: 13,
+				Text: "Plain words."}},
+		{"a note", "# Bullet points\n\nThe user likes them.",
+			document.Document{ID: "note-7", Label: "memory", Path: ".notes/7", Type: "note",
+				MIMEType: "text/markdown; charset=utf-8", Tags: []string{"feedback"}},
+			document.Document{ID: "note-7", Label: "memory", Path: ".notes/7", Type: "note", Tags: []string{"feedback"},
+				Lang:  "en",
+				Title: "Bullet points", MIMEType: "text/markdown", FileType: "txt", Filename: "7", Size: 37,
+				Text:     "# Bullet points\n\nThe user likes them.",
 				Sections: []document.Section{{Heading: "Bullet points"}}}},
-		{"with a title and a name", "<title>Page</title><p>Text", document.Document{Label: "web", Path: "p", Title: "Mine", Filename: "index.html",
-			MIMEType: "text/html", URL: "https://example.com/p", Host: "example.com"},
-			document.Document{ID: DocID("web", "p"), Label: "web", Path: "p", Type: "html", Title: "Mine", MIMEType: "text/html", FileType: "html",
+		{"with a title and a name", "<title>Page</title><p>Text",
+			document.Document{Label: "web", Path: "p", Title: "Mine", Filename: "index.html",
+				MIMEType: "text/html", URL: "https://example.com/p", Host: "example.com"},
+			document.Document{ID: DocID("web", "p"), Label: "web", Path: "p", Type: "html", Title: "Mine",
+				MIMEType: "text/html", FileType: "html",
 				Filename: "index.html", URL: "https://example.com/p", Host: "example.com", Size: 26, Text: "Text"}},
 		{"pages", "%PDF-1.4\n" + `1 0 obj <</Type/Catalog/Pages 2 0 R/PageLabels<</Nums[0<</S/r/St 4>>]>>>> endobj
 2 0 obj <</Kids[3 0 R]>> endobj 3 0 obj <</Type/Page/Contents 4 0 R/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>>> endobj
@@ -43,10 +51,12 @@ func TestMake(t *testing.T) {
 BT /F 10 Tf 72 700 Td (Text) Tj ET
 endstream endobj
 trailer <</Root 1 0 R>>`, document.Document{Label: "docs", Path: "a.pdf"},
-			document.Document{ID: DocID("docs", "a.pdf"), Label: "docs", Path: "a.pdf", Type: "pdf", Title: "Text", MIMEType: "application/pdf",
+			document.Document{ID: DocID("docs", "a.pdf"), Label: "docs", Path: "a.pdf", Type: "pdf", Title: "Text",
+				MIMEType: "application/pdf",
 				FileType: "pdf", Filename: "a.pdf", Size: 334, Text: "Text", Pages: []document.Page{{Label: "iv"}}}},
 		{"nothing", "", document.Document{Label: "docs", Path: "empty.md"},
-			document.Document{ID: DocID("docs", "empty.md"), Label: "docs", Path: "empty.md", Type: "markdown", Title: "empty.md",
+			document.Document{ID: DocID("docs", "empty.md"), Label: "docs", Path: "empty.md", Type: "markdown",
+				Title:    "empty.md",
 				MIMEType: "text/markdown", FileType: "txt", Filename: "empty.md"}},
 	}
 	for _, test := range tests {
@@ -68,7 +78,8 @@ trailer <</Root 1 0 R>>`, document.Document{Label: "docs", Path: "a.pdf"},
 
 func TestMakeType(t *testing.T) {
 	for name, want := range map[string]string{"a.md": "markdown", "a.csv": "csv", "a.txt": "text", "a.html": "html"} {
-		if d, err := Make(t.Context(), []byte("a,b"), document.Document{Label: "docs", Path: name}); err != nil || d.Type != want {
+		if d, err := Make(t.Context(), []byte("a,b"), document.Document{Label: "docs", Path: name}); err != nil ||
+			d.Type != want {
 			t.Errorf("Make(%s) = %v, %v, want type %s", name, d, err, want)
 		}
 	}
@@ -82,7 +93,8 @@ func TestMakeType(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := strings.TrimPrefix(filepath.Ext(name), ".")
-		if d, err := Make(t.Context(), data, document.Document{Label: "docs", Path: filepath.Base(name)}); err == nil && d.Type != want {
+		if d, err := Make(t.Context(), data, document.Document{Label: "docs", Path: filepath.Base(name)}); err == nil &&
+			d.Type != want {
 			t.Errorf("Make(%s) has type %s, want %s", name, d.Type, want)
 		}
 	}
@@ -120,7 +132,8 @@ func TestMakeRefuses(t *testing.T) {
 		{ended, "text", "a.txt", context.Canceled},
 	}
 	for _, test := range tests {
-		if d, err := Make(test.ctx, []byte(test.data), document.Document{Label: "docs", Path: test.path}); d != nil || !errors.Is(err, test.want) {
+		if d, err := Make(test.ctx, []byte(test.data), document.Document{Label: "docs", Path: test.path}); d != nil ||
+			!errors.Is(err, test.want) {
 			t.Errorf("Make(%s) = %v, %v, want an error of kind %v", test.path, d, err, test.want)
 		}
 	}
@@ -137,7 +150,8 @@ func FuzzMake(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if d.ID == "" || d.Title == "" || d.Type == "" || d.Filename == "" || !utf8.ValidString(d.Text) || d.Size != int64(len(data)) {
+		if d.ID == "" || d.Title == "" || d.Type == "" || d.Filename == "" || !utf8.ValidString(d.Text) ||
+			d.Size != int64(len(data)) {
 			t.Errorf("Make(%q, %q, %q) = %+v, want all fields set", data, name, media, d)
 		}
 		end := 0
@@ -157,7 +171,8 @@ func FuzzMake(f *testing.F) {
 func TestSyncReadsCharsetsOfNeighbours(t *testing.T) {
 	const polish = "Ten dokument nie jest bardzo długi, ale jest po polsku."
 	root := folder(t, map[string]string{
-		"a/city.txt": "Gda\xf1sk", "a/one.md": polish, "a/two.txt": polish + " Także ten.", "a/x.html": "<p>The page of the project is in English and that is all.",
+		"a/city.txt": "Gda\xf1sk", "a/one.md": polish, "a/two.txt": polish + " Także ten.",
+		"a/x.html":   "<p>The page of the project is in English and that is all.",
 		"b/city.txt": "Espa\xf1a", "b/uno.txt": "El documento es de la empresa y no está en inglés.",
 		"alone/city.txt": "Wa\xb3brzych", "alone/pic.png": "\x89PNG\r\n\x1a\n",
 	})

@@ -66,14 +66,16 @@ func mailbox(subjects ...string) string {
 func TestSyncOfFilesWithSeveralDocuments(t *testing.T) {
 	root := folder(t, map[string]string{
 		"inbox.mbox": mailbox("one", "two", "three"),
-		"docs.zip":   zipOf(t, "a.md", "# A\n\na", "sub/b.txt", "b", "node_modules/x.md", "x", "go.sum", "s", "image.png", "\x89PNG\r\n\x1a\n", "../up.txt", "up"),
+		"docs.zip": zipOf(t, "a.md", "# A\n\na", "sub/b.txt", "b", "node_modules/x.md", "x", "go.sum", "s",
+			"image.png", "\x89PNG\r\n\x1a\n", "../up.txt", "up"),
 		"log.txt.gz": gzipOf(t, "a log"), "old.mbox.gz": gzipOf(t, mailbox("packed")),
 		"images.zip": zipOf(t, "image.png", "\x89PNG\r\n\x1a\n"),
 		"broken.zip": zipOf(t, "a.md", "# A\n\na")[:60],
 	})
 	sink := &memorySink{}
 	g := New(Options{Sink: sink})
-	want := []string{"docs.zip/a.md", "docs.zip/sub/b.txt", "docs.zip/up.txt", "inbox.mbox/1", "inbox.mbox/2", "inbox.mbox/3", "log.txt.gz", "old.mbox.gz/1"}
+	want := []string{"docs.zip/a.md", "docs.zip/sub/b.txt", "docs.zip/up.txt", "inbox.mbox/1", "inbox.mbox/2",
+		"inbox.mbox/3", "log.txt.gz", "old.mbox.gz/1"}
 	leftOut := map[Reason]int{NoText: 2, Damaged: 1}
 	res := mustSync(t, g, docs(root), Result{Added: 8, SkippedTotal: 1, LeftOut: leftOut})
 	if s := res.Skipped[0]; s.Path != "broken.zip" || !strings.Contains(s.Err.Error(), "damaged ZIP archive") {
@@ -83,7 +85,8 @@ func TestSyncOfFilesWithSeveralDocuments(t *testing.T) {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
 	d := sink.doc("docs.zip/sub/b.txt")
-	if d.Text != "b" || d.Filename != "b.txt" || d.SourcePath != d.Path || d.ID != DocID("docs", d.Path) || !strings.HasSuffix(d.URL, "/docs.zip#sub/b.txt") || d.Size != 1 {
+	if d.Text != "b" || d.Filename != "b.txt" || d.SourcePath != d.Path || d.ID != DocID("docs", d.Path) ||
+		!strings.HasSuffix(d.URL, "/docs.zip#sub/b.txt") || d.Size != 1 {
 		t.Errorf("document in an archive = %+v", d)
 	}
 	if d := sink.doc("inbox.mbox/2"); d.Title != "two" || !strings.Contains(d.Text, "About two.") {
@@ -98,20 +101,23 @@ func TestSyncOfFilesWithSeveralDocuments(t *testing.T) {
 		}
 		return list, nil
 	}
-	mustSync(t, New(Options{Sink: sink, LeftOut: before}), docs(root), Result{Unchanged: 8, SkippedTotal: 1, LeftOut: leftOut})
+	mustSync(t, New(Options{Sink: sink, LeftOut: before}), docs(root),
+		Result{Unchanged: 8, SkippedTotal: 1, LeftOut: leftOut})
 
 	write(t, root, "inbox.mbox", mailbox("one", "new"), anHourAgo())
 	write(t, root, "docs.zip", "plain text", anHourAgo())
 	if err := os.Remove(filepath.Join(root, "old.mbox.gz")); err != nil {
 		t.Fatal(err)
 	}
-	mustSync(t, g, docs(root), Result{Added: 1, Changed: 2, Removed: 5, Unchanged: 1, SkippedTotal: 1, LeftOut: map[Reason]int{NoText: 1, Damaged: 1}})
+	mustSync(t, g, docs(root), Result{Added: 1, Changed: 2, Removed: 5, Unchanged: 1, SkippedTotal: 1,
+		LeftOut: map[Reason]int{NoText: 1, Damaged: 1}})
 	if diff := cmp.Diff([]string{"docs.zip", "inbox.mbox/1", "inbox.mbox/2", "log.txt.gz"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
 	write(t, root, "inbox.mbox", "\x00\x01\x02", anHourAgo())
 	write(t, root, "docs.zip", zipOf(t, "a.md", "a"), anHourAgo())
-	mustSync(t, g, docs(root), Result{Added: 1, Removed: 3, Unchanged: 1, SkippedTotal: 1, LeftOut: map[Reason]int{NoText: 2, Damaged: 1}})
+	mustSync(t, g, docs(root), Result{Added: 1, Removed: 3, Unchanged: 1, SkippedTotal: 1,
+		LeftOut: map[Reason]int{NoText: 2, Damaged: 1}})
 	if diff := cmp.Diff([]string{"docs.zip/a.md", "log.txt.gz"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
@@ -160,7 +166,8 @@ func TestSyncOfArchivesThatUnpackToTooMuch(t *testing.T) {
 		t.Skip("takes a minute under the race detector")
 	}
 	big := strings.Repeat("0123456789abcde\n", 70<<20/16)
-	root := folder(t, map[string]string{"bomb.zip": zipOf(t, "a.txt", big), "bomb.txt.gz": gzipOf(t, big), "a.txt": "a"})
+	root := folder(t, map[string]string{"bomb.zip": zipOf(t, "a.txt", big), "bomb.txt.gz": gzipOf(t, big),
+		"a.txt": "a"})
 	g := New(Options{Sink: &memorySink{}, FileTimeout: time.Hour})
 	res := mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 2, LeftOut: left(TooComplex, 2)})
 	for _, s := range res.Skipped {
@@ -190,7 +197,8 @@ func damaged(t testing.TB, archive, name string) string {
 // sync and in later processes.
 func TestSyncLeavesOutPartsOfFiles(t *testing.T) {
 	root := folder(t, map[string]string{
-		"a.zip":    damaged(t, zipOf(t, "good.md", "# Good", "d/bad.md", "# Bad and more", "x.png", "\x89PNG\r\n\x1a\n", "old.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"+strings.Repeat("\x00", 600)), "d/bad.md"),
+		"a.zip": damaged(t, zipOf(t, "good.md", "# Good", "d/bad.md", "# Bad and more", "x.png", "\x89PNG\r\n\x1a\n",
+			"old.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"+strings.Repeat("\x00", 600)), "d/bad.md"),
 		"half.rtf": `{\rtf1 half of {\b it`,
 		"half.pdf": "%PDF-1.4\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n2 0 obj <</Kids[3 0 R 4 0 R]>> endobj\n" +
 			"3 0 obj <</Type/Page/Contents 5 0 R/Resources<</Font<</F1<</Subtype/Type1>>>>>>>> endobj\n" +
@@ -198,7 +206,8 @@ func TestSyncLeavesOutPartsOfFiles(t *testing.T) {
 			"5 0 obj <</Length 39>> stream\nBT /F1 10 Tf 72 700 Td (A page.) Tj ET\nendstream endobj trailer <</Root 1 0 R>>\n%%EOF",
 		"cut.docx": "PK\x03\x04" + strings.Repeat("x", 100), "data": "PK\x03\x04" + strings.Repeat("x", 100),
 	})
-	want := map[string]Reason{"a.zip/d/bad.md": Damaged, "a.zip/x.png": NoText, "a.zip/old.doc": NoText, "half.rtf": Partly, "half.pdf": Illegible, "cut.docx": Damaged, "data": Damaged}
+	want := map[string]Reason{"a.zip/d/bad.md": Damaged, "a.zip/x.png": NoText, "a.zip/old.doc": NoText,
+		"half.rtf": Partly, "half.pdf": Illegible, "cut.docx": Damaged, "data": Damaged}
 	sink := &memorySink{}
 	var stored []Skipped
 	leftOut := func(context.Context, string) ([]Skipped, error) { return stored, nil }
@@ -237,7 +246,8 @@ func TestSyncLeavesOutPartsOfFiles(t *testing.T) {
 	delete(want, "a.zip/d/bad.md")
 	delete(want, "a.zip/x.png")
 	delete(want, "a.zip/old.doc")
-	if res, err := New(Options{Sink: sink, LeftOut: leftOut}).Sync(t.Context(), docs(root)); err != nil || res.SkippedTotal != 4 || !cmp.Equal(want, leftOutOf(res)) {
+	if res, err := New(Options{Sink: sink, LeftOut: leftOut}).Sync(t.Context(), docs(root)); err != nil ||
+		res.SkippedTotal != 4 || !cmp.Equal(want, leftOutOf(res)) {
 		t.Errorf("after a repair: left out %v, %v, want %v", leftOutOf(res), err, want)
 	}
 }
@@ -251,9 +261,11 @@ func TestSyncNamesSomeParts(t *testing.T) {
 	}
 	files = append(files, "z.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"+strings.Repeat("\x00", 600))
 	root := folder(t, map[string]string{"a.zip": zipOf(t, files...)})
-	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: left(NoText, 3*maxLeftParts+1)})
+	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root),
+		Result{Added: 1, SkippedTotal: 1, LeftOut: left(NoText, 3*maxLeftParts+1)})
 	if n := len(res.LeftOutPaths); n != maxLeftParts || res.LeftOutPaths[n-1].Path != "a.zip/z.doc" {
-		t.Errorf("%d parts are named, the last one is %v; want %d with the document", n, res.LeftOutPaths[n-1], maxLeftParts)
+		t.Errorf("%d parts are named, the last one is %v; want %d with the document", n, res.LeftOutPaths[n-1],
+			maxLeftParts)
 	}
 }
 
@@ -261,16 +273,19 @@ func TestSyncNamesSomeParts(t *testing.T) {
 // after all others and one at a time, and are complete.
 func TestLargePartsAreReadAlone(t *testing.T) {
 	large := strings.Repeat("text ", maxUnpacked/5+1)
-	files := map[string]string{"a.txt": "a", "b.txt.gz": gzipOf(t, large), "c.zip": zipOf(t, "1.txt", large, "2.txt", "two"), "d.txt.gz": gzipOf(t, "d"), "e.txt.gz": gzipOf(t, large)}
+	files := map[string]string{"a.txt": "a", "b.txt.gz": gzipOf(t, large),
+		"c.zip": zipOf(t, "1.txt", large, "2.txt", "two"), "d.txt.gz": gzipOf(t, "d"), "e.txt.gz": gzipOf(t, large)}
 	var atOnce, most atomic.Int32
 	sink := &memorySink{}
-	g := New(Options{Sink: sink, Pool: NewPool(4), Make: func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error) {
-		if in.MaxUnpacked == 0 {
-			most.Store(max(most.Load(), atOnce.Add(1)))
-			defer atOnce.Add(-1)
-		}
-		return makeAll(ctx, in, known)
-	}})
+	g := New(Options{Sink: sink, Pool: NewPool(4),
+		Make: func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped,
+			error) {
+			if in.MaxUnpacked == 0 {
+				most.Store(max(most.Load(), atOnce.Add(1)))
+				defer atOnce.Add(-1)
+			}
+			return makeAll(ctx, in, known)
+		}})
 	mustSync(t, g, docs(folder(t, files)), Result{Added: 6})
 	if n := most.Load(); n != 1 {
 		t.Errorf("%d large files were read at once", n)

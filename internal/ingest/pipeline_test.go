@@ -96,7 +96,8 @@ func TestSyncReadsWhileItApplies(t *testing.T) {
 			}
 		}}
 		g := New(Options{Sink: sink, Pool: NewPool(1), BatchBytes: 50_000,
-			Make: func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error) {
+			Make: func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped,
+				error) {
 				if n.Add(1) == enough {
 					close(read)
 				}
@@ -142,7 +143,8 @@ func TestBatchesArePreparedWhileOthersAreApplied(t *testing.T) {
 			return nil
 		}
 		released := int64(0)
-		b := &batch{s: &syncing{g: New(Options{Sink: sink, BatchBytes: 1}), res: &Result{}}, release: func(n int64) { released += n }}
+		b := &batch{s: &syncing{g: New(Options{Sink: sink, BatchBytes: 1}), res: &Result{}},
+			release: func(n int64) { released += n }}
 		var err error
 		for _, path := range []string{"1", "2", "3", "4", "5"} {
 			d := &document.Document{ID: path, Label: "docs", Path: path, Text: "text"}

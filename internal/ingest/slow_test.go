@@ -33,8 +33,10 @@ type slowText struct {
 }
 
 // one returns a function that makes one document of a file.
-func one(f func(context.Context, []byte, document.Document) (*document.Document, error)) func(context.Context, extract.Input, document.Document) ([]*document.Document, []Skipped, error) {
-	return func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error) {
+func one(f func(context.Context, []byte, document.Document) (*document.Document, error)) func(context.Context,
+	extract.Input, document.Document) ([]*document.Document, []Skipped, error) {
+	return func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped,
+		error) {
 		d, err := f(ctx, in.Data, known)
 		if err != nil {
 			return nil, nil, err
@@ -203,7 +205,8 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() {
-			if _, err := newIngester().Sync(ctx, document.Source{Label: "slow", Path: slowRoot}); !errors.Is(err, context.Canceled) {
+			if _, err := newIngester().Sync(ctx, document.Source{Label: "slow", Path: slowRoot}); !errors.Is(err,
+				context.Canceled) {
 				t.Errorf("Sync of the slow source = %v, want context.Canceled", err)
 			}
 		})
@@ -335,7 +338,8 @@ func TestSyncNamesPDFWithoutText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(left(NoText, 1), res.LeftOut); diff != "" || len(res.Skipped) != 1 || res.Skipped[0].Path != "scan.pdf" {
+		if diff := cmp.Diff(left(NoText, 1), res.LeftOut); diff != "" || len(res.Skipped) != 1 ||
+			res.Skipped[0].Path != "scan.pdf" {
 			t.Errorf("skipped %v, want scan.pdf; left out (-want +got):\n%s", res.Skipped, diff)
 		}
 	}
@@ -345,7 +349,8 @@ func TestSyncNamesPDFWithoutText(t *testing.T) {
 // them. The files by which Word locks a document are not.
 func TestSyncNamesDocuments(t *testing.T) {
 	root := folder(t, map[string]string{
-		"a.txt": "a", "cut.docx": "PK\x03\x04", "old.doc": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "data.bin": "\x00\x01", "~$cut.docx": "\x05Ann\x00\x00\x00",
+		"a.txt": "a", "cut.docx": "PK\x03\x04", "old.doc": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "data.bin": "\x00\x01",
+		"~$cut.docx": "\x05Ann\x00\x00\x00",
 	})
 	g := New(Options{Sink: &memorySink{}})
 	for range 2 {
@@ -393,7 +398,8 @@ func (s *stuckSink) Prepare(ctx context.Context, changes []document.Change) (fun
 // not delay others.
 func TestSlowIndexing(t *testing.T) {
 	large := strings.Repeat("a word ", 100)
-	files := map[string]string{"a.txt": "a", "b.txt": large, "c.zip": zipOf(t, "1.txt", "one", "2.txt", "stuck "+large, "3.txt", "three"), "d.txt": "d", "e.txt": "e"}
+	files := map[string]string{"a.txt": "a", "b.txt": large,
+		"c.zip": zipOf(t, "1.txt", "one", "2.txt", "stuck "+large, "3.txt", "three"), "d.txt": "d", "e.txt": "e"}
 	root := folder(t, map[string]string{"e.txt": "e"})
 	synctest.Test(t, func(t *testing.T) {
 		sink, journal := &stuckSink{memorySink: &memorySink{}}, newMemoryJournal()
@@ -410,7 +416,8 @@ func TestSlowIndexing(t *testing.T) {
 			t.Fatalf("Sync() = %+v, %v; want two files that are too slow", res, err)
 		}
 		for _, s := range res.Skipped {
-			if want := "extracting or indexing its text takes longer than 10"; s.Path != "c.zip" && s.Path != "e.txt" || !strings.HasPrefix(s.Err.Error(), want) {
+			if want := "extracting or indexing its text takes longer than 10"; s.Path != "c.zip" && s.Path != "e.txt" ||
+				!strings.HasPrefix(s.Err.Error(), want) {
 				t.Errorf("Skipped %s: %v, want c.zip and e.txt, and %q", s.Path, s.Err, want)
 			}
 		}

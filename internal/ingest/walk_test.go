@@ -110,7 +110,8 @@ func TestWalkNamesFoldersThatLieTooDeep(t *testing.T) {
 	w, err := walk(t.Context(), tree, document.Rules{}, nil)
 	want := strings.Repeat("a/", maxFolderDepth+1)
 	if err != nil || len(w.files) != maxFolderDepth+1 || len(w.unread) != 1 || w.unread[0].Path != want {
-		t.Errorf("walk = %d files, unread %v, error %v, want %d files and one folder", len(w.files), w.unread, err, maxFolderDepth+1)
+		t.Errorf("walk = %d files, unread %v, error %v, want %d files and one folder", len(w.files), w.unread, err,
+			maxFolderDepth+1)
 	}
 }
 
@@ -195,7 +196,8 @@ func TestWalkNamesLinksThatLieTooDeep(t *testing.T) {
 			t.Skipf("no symbolic links here: %v", err)
 		}
 	}
-	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: map[Reason]int{Unreadable: 1, Hidden: 2}})
+	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root),
+		Result{Added: 1, SkippedTotal: 1, LeftOut: map[Reason]int{Unreadable: 1, Hidden: 2}})
 	if got := res.Skipped[0].Path; got != deeper+"link.txt" {
 		t.Errorf("skipped %q, want the link that lies deeper", got)
 	}

@@ -135,7 +135,8 @@ func TestSyncComparesWithTheIndexOnlyAfterChanges(t *testing.T) {
 		mustSync(t, g, docs(root), Result{Unchanged: 2, LeftOut: left(NoText, 1)})
 	}
 	if sink.asked != 2 {
-		t.Errorf("compared with the index %d times, want 2: for the files, and to see that nothing is left to do", sink.asked)
+		t.Errorf("compared with the index %d times, want 2: for the files, and to see that nothing is left to do",
+			sink.asked)
 	}
 	write(t, root, "b.txt", "B", time.Unix(1e9, 0))
 	mustSync(t, g, docs(root), Result{Unchanged: 1, Changed: 1, LeftOut: left(NoText, 1)})
@@ -143,7 +144,8 @@ func TestSyncComparesWithTheIndexOnlyAfterChanges(t *testing.T) {
 	mustSync(t, g, docs(root), Result{Unchanged: 2, LeftOut: left(NoText, 1)})
 
 	// Another process removes a document.
-	if err := sink.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "docs", Path: "a.txt"}}}); err != nil {
+	if err := sink.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "docs",
+		Path: "a.txt"}}}); err != nil {
 		t.Fatal(err)
 	}
 	mustSync(t, g, docs(root), Result{Added: 1, Unchanged: 1, LeftOut: left(NoText, 1)})

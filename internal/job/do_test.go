@@ -387,7 +387,8 @@ func TestNotifyCancelled(t *testing.T) {
 
 func TestAbove(t *testing.T) {
 	tests := []struct{ v, total float64 }{
-		{0, 0}, {0, 1}, {0, 1e-300}, {1, 1}, {5, 1}, {1e300, 0}, {math.Nextafter(1, 0), 1}, {0, 5e-324}, {1 << 60, 1 << 61},
+		{0, 0}, {0, 1}, {0, 1e-300}, {1, 1}, {5, 1}, {1e300, 0}, {math.Nextafter(1, 0), 1}, {0, 5e-324},
+		{1 << 60, 1 << 61},
 	}
 	for _, tt := range tests {
 		v := tt.v
@@ -435,7 +436,8 @@ func TestLoad(t *testing.T) {
 				}
 				return
 			}
-			if _, err := m.Wait(t.Context(), "", st.ID, time.Millisecond); err != nil && !errors.Is(err, errkind.NotFound) {
+			if _, err := m.Wait(t.Context(), "", st.ID, time.Millisecond); err != nil &&
+				!errors.Is(err, errkind.NotFound) {
 				t.Errorf("Wait() = %v", err)
 			}
 			if err := m.Cancel("", st.ID); err != nil && !errors.Is(err, errkind.NotFound) {

@@ -83,10 +83,12 @@ func TestDo(t *testing.T) {
 		{"quick", 2 * time.Second, lasting(time.Second, "r"), "r", "", nil, time.Second},
 		{"slow", 2 * time.Second, lasting(3*time.Second, "r"), nil, Running, nil, 2 * time.Second},
 		{"threshold 0", 0, lasting(0, "r"), nil, Running, nil, 0},
-		{"error", 2 * time.Second, func(context.Context, Report) (any, error) { return "r", broken }, nil, "", broken, 0},
+		{"error", 2 * time.Second, func(context.Context, Report) (any, error) { return "r", broken }, nil, "", broken,
+			0},
 		{"panic", 2 * time.Second, func(context.Context, Report) (any, error) { panic("at the disco") }, nil, "",
 			errAborted, 0},
-		{"goexit", 2 * time.Second, func(context.Context, Report) (any, error) { runtime.Goexit(); return 1, nil }, nil, "",
+		{"goexit", 2 * time.Second, func(context.Context, Report) (any, error) { runtime.Goexit(); return 1, nil }, nil,
+			"",
 			errAborted, 0},
 	}
 	for _, tt := range tests {
@@ -95,7 +97,8 @@ func TestDo(t *testing.T) {
 			result, st, err := m.Do(t.Context(), Task{Run: tt.run})
 			if result != tt.result || !errors.Is(err, tt.err) || (st != nil) != (tt.state != "") || st != nil &&
 				st.State != tt.state {
-				t.Errorf("%s: Do() = %v, %+v, %v, want %v, %q, %v", tt.name, result, st, err, tt.result, tt.state, tt.err)
+				t.Errorf("%s: Do() = %v, %+v, %v, want %v, %q, %v", tt.name, result, st, err, tt.result, tt.state,
+					tt.err)
 			}
 			if took := time.Since(start); took != tt.took {
 				t.Errorf("%s: Do() took %v, want %v", tt.name, took, tt.took)
@@ -369,7 +372,8 @@ func TestKept(t *testing.T) {
 		run(t, tt.o, func(t *testing.T, m *Manager) {
 			var ids []string
 			for i, n := range tt.sizes {
-				ids = append(ids, handle(t, m, Task{Key: fmt.Sprint(i), Run: lasting(time.Second, strings.Repeat("x", n)),
+				ids = append(ids, handle(t, m, Task{Key: fmt.Sprint(i),
+					Run:  lasting(time.Second, strings.Repeat("x", n)),
 					Size: size}).ID)
 				time.Sleep(2 * time.Second)
 			}

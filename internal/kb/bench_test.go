@@ -20,7 +20,8 @@ func BenchmarkAddNote(b *testing.B) {
 	for range 4 {
 		callers.Go(func() {
 			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-				text := fmt.Sprintf("Note %d. %s", i, strings.Repeat(fmt.Sprintf("It has words such as word%d. ", i%1000), 27))
+				text := fmt.Sprintf("Note %d. %s", i,
+					strings.Repeat(fmt.Sprintf("It has words such as word%d. ", i%1000), 27))
 				if _, err := base.AddNote(b.Context(), kb.Note{Text: text}); err != nil {
 					b.Error(err)
 				}

@@ -130,7 +130,8 @@ const maxFilename = 255
 // checkLine returns an error unless a value is one line of UTF-8, or empty.
 func checkLine(name, value string, most int) error {
 	if !isLine(value, most) {
-		return &errkind.Argument{Name: name, Value: value, Want: fmt.Sprintf("one line of at most %d bytes of UTF-8", most)}
+		return &errkind.Argument{Name: name, Value: value,
+			Want: fmt.Sprintf("one line of at most %d bytes of UTF-8", most)}
 	}
 	return nil
 }
@@ -181,8 +182,9 @@ func splitTags(name string, tags []string) (collection string, others []string, 
 		case !ok && !slices.Contains(others, tag):
 			others = append(others, tag)
 		case ok && collection != "" && c != collection:
-			return "", nil, &errkind.Argument{Name: name, Value: tag, Want: fmt.Sprintf("one collection, but collection:%s is "+
-				"there, too", collection)}
+			return "", nil, &errkind.Argument{Name: name, Value: tag,
+				Want: fmt.Sprintf("one collection, but collection:%s is "+
+					"there, too", collection)}
 		case ok:
 			collection = c
 		}

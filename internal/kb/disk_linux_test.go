@@ -114,7 +114,8 @@ func TestFullDiskRemembered(t *testing.T) {
 		t.Errorf("SetProgress(%+v) on a full disk = %v", p, err)
 	}
 	got, err := x.Unfinished(t.Context(), nil)
-	if want := (search.Unfinished{Label: "docs", Done: 1, Total: 3, Stop: search.DiskFull}); err != nil || len(got) != 1 ||
+	if want := (search.Unfinished{Label: "docs", Done: 1, Total: 3, Stop: search.DiskFull}); err != nil ||
+		len(got) != 1 ||
 		got[0] != want {
 		t.Errorf("Unfinished() = %+v, %v, want %+v", got, err, want)
 	}

@@ -96,7 +96,8 @@ func (b *Local) stage(ctx context.Context, key string, r io.Reader) (f *os.File,
 		return nil, err
 	}
 	if n > b.o.MaxUpload {
-		return nil, fmt.Errorf("the file has more than %d bytes, the limit for one file: %w", b.o.MaxUpload, errkind.TooLarge)
+		return nil, fmt.Errorf("the file has more than %d bytes, the limit for one file: %w", b.o.MaxUpload,
+			errkind.TooLarge)
 	}
 	return f, cmp.Or(f.Sync(), syncFolder(dir))
 }
@@ -504,7 +505,8 @@ func (b *Local) replace(ctx context.Context, made *document.Document, t task) ([
 	made.Label = cmp.Or(t.Collection, old.Label)
 	tagging := &document.Tagging{ID: made.ID, Label: made.Label}
 	if old.Hash != made.Hash || old.Title != made.Title || old.Type != made.Type || old.Filename != made.Filename {
-		return []document.Change{{Tag: tagging}, {Put: made}}, nil // the first fails if the document was deleted meanwhile
+		return []document.Change{{Tag: tagging}, {Put: made}},
+			nil // the first fails if the document was deleted meanwhile
 	}
 	if t.Tags != nil {
 		tagging.Add = t.Tags

@@ -56,7 +56,8 @@ func addForever(dir string) error {
 		if i%2 == 0 {
 			job, err = b.AddNote(ctx, kb.Note{Text: text})
 		} else {
-			job, err = b.AddFile(ctx, kb.File{Filename: fmt.Sprintf("%d-%d.txt", os.Getpid(), i)}, strings.NewReader(text))
+			job, err = b.AddFile(ctx, kb.File{Filename: fmt.Sprintf("%d-%d.txt", os.Getpid(), i)},
+				strings.NewReader(text))
 		}
 		if err != nil {
 			return err
@@ -208,7 +209,8 @@ func TestNotesTogether(t *testing.T) {
 	}
 	all := append(add("collection:mine"), add("collection:later")...)
 	refused := all[7]
-	if err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: ingest.DocID("", pathOf(t, x, refused)),
+	if err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: ingest.DocID("",
+		pathOf(t, x, refused)),
 		Label: "other", Path: "a.md", FromSource: true, Text: "x"}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -414,7 +416,8 @@ func TestSlowIndexing(t *testing.T) {
 	done := make(chan struct{})
 	go func() { b.Run(ctx); close(done) }()
 	defer func() { cancel(); <-done }()
-	if j := kbtest.Await(t, b, job); j.Status != kb.Failed || !strings.Contains(j.Error, "took too long: split the file") {
+	if j := kbtest.Await(t, b, job); j.Status != kb.Failed ||
+		!strings.Contains(j.Error, "took too long: split the file") {
 		t.Errorf("job = %+v", j)
 	}
 	kbtest.Note(t, b, "The base runs.")
@@ -480,9 +483,11 @@ func TestSources(t *testing.T) {
 	if r := kbtest.Find(t, b, kb.SearchQuery{Query: "walruses", Tags: []string{"collection:private"}}); r.Total != 2 {
 		t.Errorf("%d documents of the collection are found, want 2", r.Total)
 	}
-	for filter, want := range map[kb.DocumentFilter]int{{}: 3, {Tag: "collection:private"}: 2, {SourcePath: "a.md"}: 2} {
+	for filter, want := range map[kb.DocumentFilter]int{{}: 3, {Tag: "collection:private"}: 2,
+		{SourcePath: "a.md"}: 2} {
 		filter.Limit = 10
-		if list, err := b.Documents(t.Context(), filter); err != nil || list.Total != want || len(list.Documents) != want {
+		if list, err := b.Documents(t.Context(), filter); err != nil || list.Total != want ||
+			len(list.Documents) != want {
 			t.Errorf("Documents(%+v) = %+v, %v, want %d", filter, list, err, want)
 		}
 	}

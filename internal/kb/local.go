@@ -560,7 +560,8 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 		model["reason"] = v.Reason
 	}
 	if v.Model != "" {
-		model = map[string]any{"name": v.Model, "dimensions": v.Dimensions, "passages": v.Chunks, "embedded": v.Embedded}
+		model = map[string]any{"name": v.Model, "dimensions": v.Dimensions, "passages": v.Chunks,
+			"embedded": v.Embedded}
 	}
 	s := &Status{
 		Version: b.o.Version, Model: model, Device: map[string]any{"type": "cpu", "threads": runtime.GOMAXPROCS(0)},

@@ -94,7 +94,8 @@ func TestRequests(t *testing.T) {
 		{func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 5, Status: kb.Done}) },
 			`GET /kb/api/v1/jobs?limit=5&status=done`},
 		{func(ctx context.Context) (any, error) { return c.Job(ctx, 5) }, `GET /kb/api/v1/jobs/5`},
-		{func(ctx context.Context) (any, error) { return c.Document(ctx, 5, 0, kb.AllChunks) }, `GET /kb/api/v1/documents/5`},
+		{func(ctx context.Context) (any, error) { return c.Document(ctx, 5, 0, kb.AllChunks) },
+			`GET /kb/api/v1/documents/5`},
 		{func(ctx context.Context) (any, error) {
 			return c.Documents(ctx, kb.DocumentFilter{SourcePath: "a&b/c d", Tag: "t", Limit: 1, Offset: 2})
 		}, `GET /kb/api/v1/documents?limit=1&offset=2&source_path=a%26b%2Fc+d&tag=t`},
@@ -193,16 +194,19 @@ func TestErrors(t *testing.T) {
 			"document 5 does not exist: not found"},
 		{"conflict", `{"error":{"message":"document 5 is not a note"}}`, 409, errkind.Conflict, false,
 			"document 5 is not a note: conflict"},
-		{"too large", `{"error":{"message":"too many bytes"}}`, 413, errkind.TooLarge, false, "too many bytes: too large"},
+		{"too large", `{"error":{"message":"too many bytes"}}`, 413, errkind.TooLarge, false,
+			"too many bytes: too large"},
 		{"unsupported code", `{"error":{"code":"unsupported","message":"no vectors"}}`, 422, errkind.Unsupported, false,
 			"no vectors: unsupported"},
-		{"unsupported", `{"error":{"message":"no vectors"}}`, 501, errkind.Unsupported, false, "no vectors: unsupported"},
+		{"unsupported", `{"error":{"message":"no vectors"}}`, 501, errkind.Unsupported, false,
+			"no vectors: unsupported"},
 		{"hostile", `{"error":{"code":"<script>","message":"` + strings.Repeat("x", 600) + `\u202e\u001b[31m"}}`, 400,
 			errkind.Invalid, false, "x…: invalid"},
 		{"key", `{"error":{"code":"UNAUTHORIZED","message":"x"}}`, 401, errkind.Unauthorized, true,
 			"the engine refuses the key"},
 		{"forbidden", ``, 403, errkind.Denied, true, "the engine forbids the request; ask its operator"},
-		{"other server", `<html>not found</html>`, 404, errkind.Unavailable, true, "has no API of an engine (status 404)"},
+		{"other server", `<html>not found</html>`, 404, errkind.Unavailable, true,
+			"has no API of an engine (status 404)"},
 		{"redirect", ``, 302, errkind.Unavailable, true, "has no API of an engine (status 302)"},
 		{"proxy limit", `<html>`, 413, errkind.TooLarge, true, "refuses a request of this size"},
 		{"teapot", ``, 418, errkind.Invalid, true, "the engine refuses the request (status 418)"},
@@ -246,7 +250,8 @@ func (s *script) RoundTrip(*http.Request) (*http.Response, error) {
 
 func status(code int, header ...string) func() (*http.Response, error) {
 	return func() (*http.Response, error) {
-		r := &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"results":[]}`))}
+		r := &http.Response{StatusCode: code, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader(`{"results":[]}`))}
 		if len(header) > 0 {
 			r.Header.Set(header[0], header[1])
 		}
@@ -296,8 +301,9 @@ func TestRetries(t *testing.T) {
 					t.Fatal(err)
 				}
 				err = tt.call(t.Context(), c)
-				if !errors.Is(err, tt.kind) || (err == nil) != (tt.kind == nil) || err != nil && strings.Contains(err.Error(),
-					"engine.internal") {
+				if !errors.Is(err, tt.kind) || (err == nil) != (tt.kind == nil) || err != nil &&
+					strings.Contains(err.Error(),
+						"engine.internal") {
 					t.Errorf("error = %v, want kind %v", err, tt.kind)
 				}
 				if diff := cmp.Diff(tt.times, s.times); diff != "" {
@@ -340,7 +346,8 @@ func TestTimeouts(t *testing.T) {
 		check := func(what string, err error, least time.Duration) {
 			t.Helper()
 			remote, _ := errors.AsType[*errkind.Remote](err)
-			if remote == nil || remote.Status != 504 || remote.Reason != kbclient.TimeoutReason || !errkind.Retryable(err) {
+			if remote == nil || remote.Status != 504 || remote.Reason != kbclient.TimeoutReason ||
+				!errkind.Retryable(err) {
 				t.Errorf("%s: error = %v", what, err)
 			}
 			if got := time.Since(start); got < least || got > least+10*time.Minute {

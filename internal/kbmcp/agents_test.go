@@ -122,7 +122,8 @@ type job struct {
 // uploads a file, and the other finds, corrects and moves them.
 func TestTwoAgents(t *testing.T) {
 	uploads := staging(t, kbmcp.UploadOptions{})
-	server := newServer(t, kbmcp.Options{Base: engineClient(t, serveEngine(t)), Uploads: uploads, UploadPath: "/upload"})
+	server := newServer(t, kbmcp.Options{Base: engineClient(t, serveEngine(t)), Uploads: uploads,
+		UploadPath: "/upload"})
 	web := httptest.NewServer(httpguard.New(httpguard.Options{Token: "key", Refuse: mcpserver.Refuse,
 		Routes: []httpguard.Route{
 			server.HTTP(mcpserver.HTTPOptions{}).Route("/mcp"), uploads.Route("/upload")}}))
@@ -234,7 +235,8 @@ func TestAbandonedUpload(t *testing.T) {
 			"kb_upload_chunk":  {"upload_id": id, "data": "", "chunk_index": 0},
 			"kb_upload_finish": {"upload_id": id},
 		} {
-			if _, e := c.Tool(name, a); e == nil || e.Code != -32002 || !strings.Contains(e.Message, "1m after its start") {
+			if _, e := c.Tool(name, a); e == nil || e.Code != -32002 ||
+				!strings.Contains(e.Message, "1m after its start") {
 				t.Errorf("%s: %v", name, e)
 			}
 		}

@@ -131,8 +131,9 @@ func checkTag(argument, tag string) error {
 		return &errkind.Argument{Name: argument, Value: tag, Want: "a tag that is not a collection; name that in the " +
 			"argument collection"}
 	case strings.TrimSpace(tag) != tag || !kb.ValidTag(tag):
-		return &errkind.Argument{Name: argument, Value: tag, Want: fmt.Sprintf("1 to %d bytes on one line, without blanks "+
-			"at the ends", kb.MaxTag)}
+		return &errkind.Argument{Name: argument, Value: tag,
+			Want: fmt.Sprintf("1 to %d bytes on one line, without blanks "+
+				"at the ends", kb.MaxTag)}
 	}
 	return nil
 }

@@ -136,7 +136,8 @@ func TestTranscripts(t *testing.T) {
 		{"note", "kb_addnote", args{"text": "User prefers concise responses"}},
 		{"note in a collection", "kb_addnote", args{"text": "User prefers concise responses", "title": "Style",
 			"collection": "memory", "tags": []string{"feedback"}}},
-		{"new text", "kb_update_note", args{"document_id": 42, "text": "Updated preference: user prefers bullet points"}},
+		{"new text", "kb_update_note", args{"document_id": 42,
+			"text": "Updated preference: user prefers bullet points"}},
 		{"new collection", "kb_update_note", args{"document_id": 42, "collection": "archive"}},
 		{"same collection", "kb_update_note", args{"document_id": 42, "collection": "archive"}},
 		{"new tags", "kb_update_note", args{"document_id": 42, "tags": []string{"email", "a/b c"}}},
@@ -209,15 +210,18 @@ func TestRefusals(t *testing.T) {
 		tool string
 		args []args
 	}{
-		{"kb_search", []args{{}, {"query": ""}, {"query": long(2001)}, {"query": 5}, {"query": "x", "top": 0}, {"query": "x",
-			"top": 101}, {"query": "x", "top": "5"},
-			{"query": "x", "collection": ""}, {"query": "x", "collection": "a b"}, {"query": "x", "collection": long(101)},
+		{"kb_search", []args{{}, {"query": ""}, {"query": long(2001)}, {"query": 5}, {"query": "x", "top": 0},
+			{"query": "x",
+				"top": 101}, {"query": "x", "top": "5"},
+			{"query": "x", "collection": ""}, {"query": "x", "collection": "a b"},
+			{"query": "x", "collection": long(101)},
 			{"query": "x", "tags": "a"},
 			{"query": "x", "tags": []string{""}}, {"query": "x", "tags": []string{"a", "collection:b"}}, {"query": "x",
 				"tags": many}, {"query": "x", "fts_only": "yes"},
 			{"query": "x", "vector_only": true}}},
-		{"kb_addnote", []args{{}, {"text": ""}, {"text": long(1000001)}, {"text": "x", "title": long(251)}, {"text": "x",
-			"collection": "a/b"},
+		{"kb_addnote", []args{{}, {"text": ""}, {"text": long(1000001)}, {"text": "x", "title": long(251)},
+			{"text": "x",
+				"collection": "a/b"},
 			{"text": "x", "tags": []string{" a"}}, {"text": "x", "tags": []string{"a\nb"}}, {"text": "x",
 				"tags": []string{long(201)}}}},
 		{"kb_update_note", []args{{}, {"document_id": 42}, {"document_id": 0, "text": "x"}, {"document_id": "42",
@@ -228,7 +232,8 @@ func TestRefusals(t *testing.T) {
 			{"filename": "a/b", "total_size": 5}, {"filename": "..", "total_size": 5},
 			{"filename": "a", "total_size": 0}, {"filename": "a", "total_size": 1001}, {"filename": "a",
 				"total_size": 5, "sha256": "abc"},
-			{"filename": "a", "total_size": 5, "sha256": long(64)}, {"filename": "a", "total_size": 5, "collection": "?"},
+			{"filename": "a", "total_size": 5, "sha256": long(64)},
+			{"filename": "a", "total_size": 5, "collection": "?"},
 			{"filename": "a", "total_size": 5, "tags": []string{""}}}},
 		{"kb_upload_chunk", []args{{}, {"upload_id": "a", "data": "", "chunk_index": -1}, {"upload_id": "a", "data": "",
 			"chunk_index": 100000},
@@ -328,7 +333,8 @@ func testEngineDown(t *testing.T) {
 			e.Field("httpStatus") != "502" || strings.Contains(e.Message, "engine.internal") {
 			t.Errorf("%s: error = %+v", name, e)
 		}
-		if name == "kb_status" && (!strings.Contains(e.Message, "the MCP server works (version 1, 1 uploads in progress)") ||
+		if name == "kb_status" && (!strings.Contains(e.Message,
+			"the MCP server works (version 1, 1 uploads in progress)") ||
 			e.Field("mcp") != `{"version":"1","uploads":1}`) {
 			t.Errorf("kb_status does not describe the MCP server: %+v", e)
 		}
@@ -379,8 +385,9 @@ func TestRestoreCollection(t *testing.T) {
 		calls []string
 	}{
 		{"moved", nil, 0, "", []string{"remove collection:old", "add collection:new"}},
-		{"restored", down, 1, "could not be moved and stays in the collection old: down", []string{"remove collection:old",
-			"add collection:new", "add collection:old"}},
+		{"restored", down, 1, "could not be moved and stays in the collection old: down",
+			[]string{"remove collection:old",
+				"add collection:new", "add collection:old"}},
 		{"not restored", down, 2, "is no longer in its collection old; call kb_update_note again",
 			[]string{"remove collection:old", "add collection:new", "add collection:old"}},
 		{"refused", errors.Join(errors.New("it belongs to a folder"), errkind.Conflict), 1,

@@ -153,7 +153,8 @@ type described struct {
 
 func describe(d *kb.Document) described {
 	return described{
-		DocumentID: d.ID, Title: title(d.Title), SourcePath: sanitize.Escape(d.SourcePath), Type: sanitize.Escape(d.Type),
+		DocumentID: d.ID, Title: title(d.Title), SourcePath: sanitize.Escape(d.SourcePath),
+		Type:  sanitize.Escape(d.Type),
 		label: labelOf(d.Tags), CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 	}
 }

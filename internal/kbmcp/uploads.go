@@ -154,7 +154,8 @@ func (a *Uploads) open() (n int) {
 // the file is too large, and Busy if there are too many uploads.
 func (a *Uploads) begin(s uploadStart) (id string, err error) {
 	if s.size > a.o.MaxSize {
-		return "", fmt.Errorf("total_size is %d bytes, but files of at most %d bytes are accepted: %w", s.size, a.o.MaxSize,
+		return "", fmt.Errorf("total_size is %d bytes, but files of at most %d bytes are accepted: %w", s.size,
+			a.o.MaxSize,
 			errkind.TooLarge)
 	}
 	a.mu.Lock()
@@ -382,7 +383,8 @@ func (a *Uploads) finish(ctx context.Context, id string, send sendFunc) (int64, 
 // send checks a file and passes it on.
 func (u *upload) send(ctx context.Context, send sendFunc) (int64, error) {
 	if len(u.chunks) == 0 {
-		return 0, fmt.Errorf("chunks are missing: 0 (none has arrived); send them and finish again: %w", errkind.Conflict)
+		return 0, fmt.Errorf("chunks are missing: 0 (none has arrived); send them and finish again: %w",
+			errkind.Conflict)
 	}
 	if gaps := u.gaps(-1); gaps != "" {
 		return 0, fmt.Errorf("chunks are missing: %s; send them and finish again: %w", gaps, errkind.Conflict)

@@ -74,8 +74,9 @@ func TestChunks(t *testing.T) {
 		{"none", 3, nil, "missing: 0 (none has arrived)"},
 		{"one gap", 4, []any{0, "a", 2, "c", 3, "d"}, "missing: 1;"},
 		{"gaps", 6, []any{3, "d", 7, "h", 9, "i"}, "missing: 0-2, 4-6, 8;"},
-		{"too short", 6, []any{0, "abc", 1, "de"}, "5 of 6 bytes have arrived in 2 chunks; send the rest with the next " +
-			"chunk_index, which is 2"},
+		{"too short", 6, []any{0, "abc", 1, "de"},
+			"5 of 6 bytes have arrived in 2 chunks; send the rest with the next " +
+				"chunk_index, which is 2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := openUploads(t, UploadOptions{})
@@ -107,7 +108,8 @@ func TestSkippedIndex(t *testing.T) {
 		corrected []any
 	}{
 		{"the last index is wrong", []any{0, "abc"}, "", 2, "def", "chunk_index 1 is missing", []any{1, "def"}},
-		{"a number is skipped", []any{0, "ab", 2, "cd"}, "1", 3, "ef", "chunk_index 1 is missing", []any{1, "", 3, "ef"}},
+		{"a number is skipped", []any{0, "ab", 2, "cd"}, "1", 3, "ef", "chunk_index 1 is missing",
+			[]any{1, "", 3, "ef"}},
 		{"indexes from 1", []any{1, "abc"}, "0", 2, "def", "chunk_index 0 is missing", []any{0, "", 2, "def"}},
 		{"two gaps", []any{1, "ab", 4, "cd"}, "0, 2-3", 5, "ef", "chunk_index 0, 2-3 is missing", []any{0, "", 2, "",
 			3, "", 5, "ef"}},

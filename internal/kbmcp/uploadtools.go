@@ -67,13 +67,15 @@ func (t *tools) uploadStart(_ context.Context, in startArgs) (any, error) {
 	switch {
 	case strings.ContainsAny(in.Filename, `/\`) || strings.ContainsFunc(in.Filename, unicode.IsControl) ||
 		strings.Trim(in.Filename, ". ") == "":
-		return nil, &errkind.Argument{Name: "filename", Value: in.Filename, Want: "a name without folders; name these in " +
-			"source_path"}
+		return nil, &errkind.Argument{Name: "filename", Value: in.Filename,
+			Want: "a name without folders; name these in " +
+				"source_path"}
 	case in.SHA256 != "" && !sumPattern.MatchString(in.SHA256):
 		return nil, &errkind.Argument{Name: "sha256", Value: in.SHA256, Want: "64 hexadecimal digits"}
 	}
 	id, err := t.o.Uploads.begin(uploadStart{
-		file: kb.File{Filename: in.Filename, SourcePath: in.SourcePath, Tags: tags}, size: in.TotalSize, sha256: in.SHA256,
+		file: kb.File{Filename: in.Filename, SourcePath: in.SourcePath, Tags: tags}, size: in.TotalSize,
+		sha256: in.SHA256,
 	})
 	if err != nil {
 		return nil, err

@@ -34,13 +34,15 @@ type params map[string]string
 func (c *call) params(names ...string) (params, error) {
 	given, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return nil, fmt.Errorf("the query of the URL is not well-formed: write a percent sign as %%25: %w", errkind.Invalid)
+		return nil, fmt.Errorf("the query of the URL is not well-formed: write a percent sign as %%25: %w",
+			errkind.Invalid)
 	}
 	p := params{}
 	for name, values := range given {
 		switch {
 		case !slices.Contains(names, name):
-			return nil, fmt.Errorf("unknown parameter %q: use %s: %w", cut(name), strings.Join(names, ", "), errkind.Invalid)
+			return nil, fmt.Errorf("unknown parameter %q: use %s: %w", cut(name), strings.Join(names, ", "),
+				errkind.Invalid)
 		case len(values) > 1:
 			return nil, &errkind.Argument{Name: name, Value: values[1], Want: "one value"}
 		}
@@ -129,7 +131,8 @@ func jsonError(err error) error {
 		if s, err := strconv.Unquote(name); err == nil {
 			name = s
 		}
-		return fmt.Errorf("unknown member %q: leave it out; openapi.json lists the members: %w", cut(name), errkind.Invalid)
+		return fmt.Errorf("unknown member %q: leave it out; openapi.json lists the members: %w", cut(name),
+			errkind.Invalid)
 	}
 	return fmt.Errorf("the body is not valid JSON: %v: %w", err, errkind.Invalid)
 }
@@ -189,7 +192,8 @@ func (c *call) addFile(boundary string) (int64, error) {
 			os.Remove(file.Name())
 		}
 	}()
-	form := multipart.NewReader(http.MaxBytesReader(c.w, httpguard.LongBody(c.w, c.r), c.o.MaxUpload+maxFields), boundary)
+	form := multipart.NewReader(http.MaxBytesReader(c.w, httpguard.LongBody(c.w, c.r), c.o.MaxUpload+maxFields),
+		boundary)
 	for {
 		part, err := form.NextRawPart()
 		if errors.Is(err, io.EOF) {
@@ -212,12 +216,14 @@ func (c *call) addFile(boundary string) (int64, error) {
 				return 0, c.formError(err)
 			}
 			if len(value) > maxField {
-				return 0, &errkind.Argument{Name: name, Value: string(value), Want: fmt.Sprintf("at most %d bytes", maxField)}
+				return 0, &errkind.Argument{Name: name, Value: string(value),
+					Want: fmt.Sprintf("at most %d bytes", maxField)}
 			}
 			if name == "source_path" {
 				f.SourcePath = string(value)
 			} else if f.Tags = append(f.Tags, string(value)); len(f.Tags) > kb.MaxTags {
-				return 0, &errkind.Argument{Name: name, Value: len(f.Tags), Want: fmt.Sprintf("at most %d tags", kb.MaxTags)}
+				return 0, &errkind.Argument{Name: name, Value: len(f.Tags),
+					Want: fmt.Sprintf("at most %d tags", kb.MaxTags)}
 			}
 		default:
 			return 0, fmt.Errorf("the field %q is unknown or repeated: send file once, source_path at most once, and tags: %w",

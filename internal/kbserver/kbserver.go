@@ -208,10 +208,12 @@ var statuses = []struct {
 func (c *call) fail(err error) {
 	f, ok := errors.AsType[*failure](err)
 	if c.r.Context().Err() != nil { // the server ends, or the client is gone
-		f, ok = &failure{http.StatusServiceUnavailable, "unavailable", "the server is ending: send the request again"}, true
+		f, ok = &failure{http.StatusServiceUnavailable, "unavailable", "the server is ending: send the request again"},
+			true
 	}
 	if !ok {
-		f = &failure{http.StatusInternalServerError, "internal", "an internal error occurred: see the log of the server"}
+		f = &failure{http.StatusInternalServerError, "internal",
+			"an internal error occurred: see the log of the server"}
 		for _, s := range statuses {
 			if errors.Is(err, s.kind) {
 				f = &failure{s.status, s.code, errkind.Message(err)}
@@ -220,7 +222,8 @@ func (c *call) fail(err error) {
 		}
 	}
 	if f.status >= 500 && c.r.Context().Err() == nil {
-		c.o.Log.Error("a request of the knowledge base API failed", "method", c.r.Method, "status", f.status, "error", err)
+		c.o.Log.Error("a request of the knowledge base API failed", "method", c.r.Method, "status", f.status, "error",
+			err)
 	}
 	httpguard.Drain(c.w, c.r, maxDrained)
 	write(c.w, f.status, errorOf(f.code, f.message))

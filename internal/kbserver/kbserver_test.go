@@ -50,7 +50,8 @@ func serve(t *testing.T, prefix string) *server {
 	}
 	b := kb.NewLocal(kb.Options{Index: x, Dir: dir, MaxUpload: kbtest.MaxUpload, Version: "test"})
 	guard := httpguard.New(httpguard.Options{Token: token, Refuse: kbserver.Refuse, Routes: []httpguard.Route{
-		kbserver.Route(kbserver.Options{Base: b, Prefix: prefix, TempDir: kb.Incoming(dir), MaxUpload: kbtest.MaxUpload}),
+		kbserver.Route(kbserver.Options{Base: b, Prefix: prefix, TempDir: kb.Incoming(dir),
+			MaxUpload: kbtest.MaxUpload}),
 	}})
 	h := httptest.NewServer(guard)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -182,7 +183,8 @@ func TestBadRequests(t *testing.T) {
 		{"DELETE", "/api/v1/documents/999", "", "", 404, "not_found", "999"},
 		{"POST", "/api/v1/documents/999/tags", jsonMedia, `{"tags":["a"]}`, 404, "not_found", "999"},
 		{"POST", id("/api/v1/documents/%d/tags", note), jsonMedia, `{"tags":[]}`, 400, "invalid", `"tags"`},
-		{"POST", id("/api/v1/documents/%d/tags", note), jsonMedia, `{"tags":["collection:"]}`, 400, "invalid", `"tags"`},
+		{"POST", id("/api/v1/documents/%d/tags", note), jsonMedia, `{"tags":["collection:"]}`, 400, "invalid",
+			`"tags"`},
 		{"DELETE", "/api/v1/documents/999/tags/a", "", "", 404, "not_found", "999"},
 		{"PATCH", "/api/v1/notes/999", jsonMedia, `{"text":"x"}`, 404, "not_found", "999"},
 		{"PATCH", id("/api/v1/notes/%d", file), jsonMedia, `{"text":"x"}`, 409, "conflict", "not a note"},
@@ -356,7 +358,8 @@ func TestErrors(t *testing.T) {
 		{errkind.Unavailable, 503, "unavailable"}, {errkind.Timeout, 504, "timeout"},
 		{errkind.Corrupt, 500, "internal"}, {io.ErrUnexpectedEOF, 500, "internal"},
 	} {
-		h := kbserver.New(kbserver.Options{Base: failing{err: fmt.Errorf("the reason: %w", c.kind)}, TempDir: t.TempDir()})
+		h := kbserver.New(kbserver.Options{Base: failing{err: fmt.Errorf("the reason: %w", c.kind)},
+			TempDir: t.TempDir()})
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/status", nil))
 		if w.Code != c.status || !strings.Contains(w.Body.String(), `"code":"`+c.code+`"`) ||

@@ -185,7 +185,8 @@ func maskAttr(groups []string, a slog.Attr) slog.Attr {
 // looksSecret reports whether a key looks like that of a secret.
 func looksSecret(key string) bool {
 	key = strings.ToLower(key)
-	for _, word := range []string{"token", "password", "secret", "authorization", "cookie", "credential", "apikey", "api_key", "api-key", "accesskey", "privatekey"} {
+	for _, word := range []string{"token", "password", "secret", "authorization", "cookie", "credential", "apikey",
+		"api_key", "api-key", "accesskey", "privatekey"} {
 		if strings.Contains(key, word) {
 			return true
 		}

@@ -78,11 +78,13 @@ func TestHandler(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	dir := t.TempDir()
-	l := Open(Options{Dir: dir, Level: slog.LevelInfo, Secrets: []string{"hunter2", "abc", `p"q&r s`, "hunter2-longer"}})
+	l := Open(Options{Dir: dir, Level: slog.LevelInfo,
+		Secrets: []string{"hunter2", "abc", `p"q&r s`, "hunter2-longer"}})
 	l.Debug("not logged")
 	l.Info("two\nlines\x1b[31m", "a", 1)
 	l.Warn("hunter2 stays hidden", "error", errors.New("GET /?t=hunter2: no"), "other", "abc")
-	l.Error("secret keys", "accessToken", "x1", "Authorization", "x2", slog.Group("password", "value", "x3"), "plain", "x4")
+	l.Error("secret keys", "accessToken", "x1", "Authorization", "x2", slog.Group("password", "value", "x3"), "plain",
+		"x4")
 	l.Info(`p"q&r s`, "url", "http://h/?p%22q%26r+s")
 	l.Info("hunter2-longer")
 	l.Info(strings.Repeat("ä", longestLine))
@@ -98,7 +100,8 @@ func TestLines(t *testing.T) {
 		got = append(got, stamp.ReplaceAllString(line, ""))
 	}
 	if last := got[len(got)-1]; len(last) > longestLine || !strings.HasSuffix(last, "ä… [cut]") {
-		t.Errorf("a long line has %d bytes and ends with %q, want at most %d and a notice", len(last), last[len(last)-20:], longestLine)
+		t.Errorf("a long line has %d bytes and ends with %q, want at most %d and a notice", len(last),
+			last[len(last)-20:], longestLine)
 	}
 	want := []string{
 		`level=INFO msg="two\nlines\x1b[31m" a=1`,
@@ -134,7 +137,8 @@ func TestFallback(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	l := Open(Options{Dir: filepath.Join(file, "log"), Debug: true, RetainDays: 1, Secrets: []string{"hunter2"}, Hint: "try another", Fallback: &out})
+	l := Open(Options{Dir: filepath.Join(file, "log"), Debug: true, RetainDays: 1, Secrets: []string{"hunter2"},
+		Hint: "try another", Fallback: &out})
 	l.Info("after", "x", "hunter2")
 	if l.path != "" {
 		t.Errorf("path = %q, want none", l.path)
@@ -167,7 +171,8 @@ func TestFallbackLater(t *testing.T) {
 	l.Close()
 	l.Info("four")
 	l.Close()
-	if got := messages(strings.Split(strings.TrimSpace(out.String()), "\n")); !slices.Equal(got, []string{"two", "four"}) {
+	if got := messages(strings.Split(strings.TrimSpace(out.String()), "\n")); !slices.Equal(got,
+		[]string{"two", "four"}) {
 		t.Errorf("fallback got %q, want two and four", got)
 	}
 	if got := messages(readLines(t, l.path)); !slices.Equal(got, []string{"three"}) {
@@ -178,7 +183,8 @@ func TestFallbackLater(t *testing.T) {
 func TestDebugNames(t *testing.T) {
 	dir := t.TempDir()
 	start := time.Date(2026, 11, 21, 23, 59, 1, 0, time.Local)
-	for _, want := range []string{"2026-11-21_23-59-01_server.log", "2026-11-21_23-59-01-2_server.log", "2026-11-21_23-59-01-3_server.log"} {
+	for _, want := range []string{"2026-11-21_23-59-01_server.log", "2026-11-21_23-59-01-2_server.log",
+		"2026-11-21_23-59-01-3_server.log"} {
 		got, err := createDebugFile(dir, start)
 		if err != nil || filepath.Base(got) != want {
 			t.Errorf("createDebugFile = %q, %v, want %q", got, err, want)

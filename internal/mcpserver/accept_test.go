@@ -56,7 +56,8 @@ func TestAccept(t *testing.T) {
 				hasNot = "notifications/progress"
 			}
 			post(call, 200, `"text":"\"done\""`, hasNot)
-			post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fail","arguments":{"name":"plain"}}}`, 200,
+			post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fail","arguments":{"name":"plain"}}}`,
+				200,
 				`"error":{"code":-32603`, "secret")
 			answer := post("["+ping+","+call+"]", 200, `"done`, hasNot)
 			if tt.media == "application/json" && (answer[0] != '[' || strings.Count(answer, `"result"`) != 2) {
@@ -106,7 +107,8 @@ func TestAcceptJSONSlow(t *testing.T) {
 			got := make(chan answer, 1)
 			go func() {
 				status, h, body := site.request(t, "POST",
-					`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"hold","arguments":{}}}`, header)
+					`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"hold","arguments":{}}}`,
+					header)
 				got <- answer{status, h, body}
 			}()
 			<-k.started
@@ -119,8 +121,9 @@ func TestAcceptJSONSlow(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		close(k.release)
-		if a := <-second; a.status != 200 || a.header.Get("Content-Type") != "application/json" || !strings.HasPrefix(a.body,
-			`{"jsonrpc"`) {
+		if a := <-second; a.status != 200 || a.header.Get("Content-Type") != "application/json" ||
+			!strings.HasPrefix(a.body,
+				`{"jsonrpc"`) {
 			t.Errorf("after a minute = %d %v %s, want JSON", a.status, a.header, a.body)
 		}
 	})

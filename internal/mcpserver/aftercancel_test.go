@@ -147,7 +147,8 @@ func TestAfterCancelBound(t *testing.T) {
 			total += l.of(fmt.Sprintf("n%d", i))
 		}
 		if total != 256 || l.of("n299") != 1 || l.of("n0") != 0 {
-			t.Errorf("%d of 300 requests were reported, the first %d times, want 256 without the first", total, l.of("n0"))
+			t.Errorf("%d of 300 requests were reported, the first %d times, want 256 without the first", total,
+				l.of("n0"))
 		}
 	})
 }

@@ -25,7 +25,8 @@ func TestArgumentsAccepted(t *testing.T) {
 		{`{"query":"x","facets":{}}`,
 			`{"query":"x","pageSize":20,"exact":false,"sort":"","fields":null,"boost":0,"facets":{"field":null,"size":10}}`},
 	} {
-		s.Send(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"search","arguments":` + tc.args + `}}`)
+		s.Send(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"search","arguments":` + tc.args +
+			`}}`)
 		if text, err := s.ToolText(s.Next()); err != nil || text != tc.want {
 			t.Errorf("search(%s) = %s, %v, want %s", tc.args, text, err, tc.want)
 		}
@@ -57,7 +58,8 @@ func TestArgumentsRefused(t *testing.T) {
 			`argument "fields": got ["a","b","c","d"], want a list of at most 3 items`},
 		{`{"query":"x","fields":["a",1]}`, "fields[1]", `argument "fields[1]": got 1, want a string`},
 		{`{"query":"x","boost":11}`, "boost", `argument "boost": got 11, want a number of at most 10`},
-		{`{"query":"x","facets":{"size":0}}`, "facets.size", `argument "facets.size": got 0, want an integer from 1 to 1000`},
+		{`{"query":"x","facets":{"size":0}}`, "facets.size",
+			`argument "facets.size": got 0, want an integer from 1 to 1000`},
 		{`{"query":"x","facets":{"sizes":1}}`, "facets.sizes",
 			`there is no argument "facets.sizes", did you mean "facets.size"?`},
 		{`{"query":"x","facets":[]}`, "facets", `argument "facets": got [], want an object`},
@@ -68,13 +70,15 @@ func TestArgumentsRefused(t *testing.T) {
 	transports(t, mcpserver.Options{}, func(t *testing.T, _ *kit, s *mcptest.Session) {
 		s.Initialize("2025-03-26")
 		for _, tc := range cases {
-			s.Send(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"search","arguments":` + tc.args + `}}`)
+			s.Send(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"search","arguments":` + tc.args +
+				`}}`)
 			m := s.Next()
 			wantError(t, m, -32602, "code", "INVALID_ARGUMENT")
 			if m.Error == nil {
 				continue
 			}
-			if m.Error.Message != tc.want || m.Error.Field("argument") != tc.argument || m.Error.Field("retryable") != "false" {
+			if m.Error.Message != tc.want || m.Error.Field("argument") != tc.argument ||
+				m.Error.Field("retryable") != "false" {
 				t.Errorf("search(%s) = %v, want %q about %q", tc.args, m.Error, tc.want, tc.argument)
 			}
 		}
@@ -156,8 +160,10 @@ func TestUnknownMethod(t *testing.T) {
 	for _, revision := range []mcpserver.Revision{mcpserver.Pinned, mcpserver.Latest} {
 		transports(t, mcpserver.Options{Revision: revision}, func(t *testing.T, _ *kit, s *mcptest.Session) {
 			s.Initialize("2025-03-26")
-			for _, method := range []string{"nope/x", "", "server/discover", "resources/subscribe", "completion/complete"} {
-				if m := s.Call(method, map[string]any{"uri": "a", "ref": map[string]any{"type": "ref/prompt", "name": "x"},
+			for _, method := range []string{"nope/x", "", "server/discover", "resources/subscribe",
+				"completion/complete"} {
+				if m := s.Call(method, map[string]any{"uri": "a",
+					"ref":      map[string]any{"type": "ref/prompt", "name": "x"},
 					"argument": map[string]any{"name": "x", "value": ""}}); m.Error == nil || m.Error.Code != -32601 {
 					t.Errorf("%q = %s, want the error -32601", method, m.Raw)
 				}

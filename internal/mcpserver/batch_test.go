@@ -112,15 +112,19 @@ func TestHTTPBatchRefused(t *testing.T) {
 	}{
 		{"no session", "[5," + ping + "]", nil, 400, "the Mcp-Session-Id header is required"},
 		{"unknown session", "[5," + ping + "]", map[string]string{"Mcp-Session-Id": "x"}, 404, "session not found"},
-		{"later session", "[5," + ping + "]", map[string]string{"Mcp-Session-Id": late.SessionID()}, 400, "has no batches"},
+		{"later session", "[5," + ping + "]", map[string]string{"Mcp-Session-Id": late.SessionID()}, 400,
+			"has no batches"},
 		{"later header", "[5," + ping + "]", map[string]string{"Mcp-Session-Id": old.SessionID(),
 			"Mcp-Protocol-Version": "2025-06-18"}, 400, "has no batches"},
-		{"2026-07-28", "[5," + ping + "]", map[string]string{"Mcp-Protocol-Version": "2026-07-28"}, 400, "has no batches"},
-		{"too long", "[5" + strings.Repeat(",5", 10000) + "]", map[string]string{"Mcp-Session-Id": old.SessionID()}, 400,
+		{"2026-07-28", "[5," + ping + "]", map[string]string{"Mcp-Protocol-Version": "2026-07-28"}, 400,
+			"has no batches"},
+		{"too long", "[5" + strings.Repeat(",5", 10000) + "]", map[string]string{"Mcp-Session-Id": old.SessionID()},
+			400,
 			"more than 10000 elements"},
 	} {
 		status, _, body := site.request(t, "POST", tc.body, tc.header)
-		if status != tc.status || !strings.HasPrefix(body, `{"jsonrpc":"2.0","id":`) || !strings.Contains(body, tc.want) {
+		if status != tc.status || !strings.HasPrefix(body, `{"jsonrpc":"2.0","id":`) ||
+			!strings.Contains(body, tc.want) {
 			t.Errorf("%s = %d %s, want %d with one error that says %q", tc.name, status, body, tc.status, tc.want)
 		}
 	}

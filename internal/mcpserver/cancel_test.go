@@ -96,8 +96,9 @@ func TestDroppedJSON(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, value := range map[string]string{"Mcp-Session-Id": s.SessionID(), "Mcp-Protocol-Version": "2025-11-25",
-				"Content-Type": "application/json", "Accept": "application/json"} {
+			for name, value := range map[string]string{"Mcp-Session-Id": s.SessionID(),
+				"Mcp-Protocol-Version": "2025-11-25",
+				"Content-Type":         "application/json", "Accept": "application/json"} {
 				req.Header.Set(name, value)
 			}
 			time.AfterFunc(time.Second, cancel) // virtual
@@ -109,7 +110,8 @@ func TestDroppedJSON(t *testing.T) {
 			select {
 			case cause := <-k.causes:
 				if !errors.Is(cause, context.Canceled) {
-					t.Errorf("streams off %t: the handler's context ended because of %v, want context.Canceled", off, cause)
+					t.Errorf("streams off %t: the handler's context ended because of %v, want context.Canceled", off,
+						cause)
 				}
 			default:
 				t.Errorf("streams off %t: the handler still runs", off)

@@ -240,17 +240,19 @@ func (s *suiteServer) addPrompts() {
 		return []*mcp.PromptMessage{text(fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", p.Arguments["arg1"],
 			p.Arguments["arg2"]))}
 	})
-	add("test_prompt_with_embedded_resource", []string{"resourceUri"}, func(p *mcp.GetPromptParams) []*mcp.PromptMessage {
-		return []*mcp.PromptMessage{{Role: "user", Content: suiteEmbedded(p.Arguments["resourceUri"])},
-			text("Please process the resource above.")}
-	})
+	add("test_prompt_with_embedded_resource", []string{"resourceUri"},
+		func(p *mcp.GetPromptParams) []*mcp.PromptMessage {
+			return []*mcp.PromptMessage{{Role: "user", Content: suiteEmbedded(p.Arguments["resourceUri"])},
+				text("Please process the resource above.")}
+		})
 	add("test_prompt_with_image", nil, func(*mcp.GetPromptParams) []*mcp.PromptMessage {
 		return []*mcp.PromptMessage{{Role: "user", Content: suitePicture()}, text("Please analyze the image above.")}
 	})
 	s.sdk.AddPrompt(&mcp.Prompt{Name: "test_input_required_result_prompt", Description: "Asks for its context."},
 		func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 			if c := accepted(r.Params.InputResponses, "user_context"); c != nil {
-				return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{text(fmt.Sprintf("Context: %v", c["context"]))}}, nil
+				return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{text(fmt.Sprintf("Context: %v",
+					c["context"]))}}, nil
 			}
 			return &mcp.GetPromptResult{InputRequests: mcp.InputRequestMap{"user_context": elicit("What is the context?",
 				"context", "string")}}, nil

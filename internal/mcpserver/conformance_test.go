@@ -33,7 +33,8 @@ func TestConformance(t *testing.T) {
 		{"2026-07-28", "conformance-0.2", []string{"--requirements", "2026-07-28"}, "conformance-2026-07-28.yml", 165},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			args, failures := append([]string{filepath.Join(modules, "node_modules", tc.suite, "dist", "index.js"), "server"},
+			args, failures := append([]string{filepath.Join(modules, "node_modules", tc.suite, "dist", "index.js"),
+				"server"},
 				tc.args...), 0
 			if tc.baseline != "" {
 				file, err := filepath.Abs(filepath.Join("..", "..", ".ci", tc.baseline))
@@ -47,7 +48,8 @@ func TestConformance(t *testing.T) {
 				args, failures = append(args, "--expected-failures", file), strings.Count(string(text), "\n  - ")
 			}
 			got := runSuite(t, filepath.Join(modules, "node_modules", "node", "bin", "node"), args)
-			t.Logf("%d checks passed, %d failed, %d warned, %d were skipped", got["SUCCESS"], got["FAILURE"], got["WARNING"],
+			t.Logf("%d checks passed, %d failed, %d warned, %d were skipped", got["SUCCESS"], got["FAILURE"],
+				got["WARNING"],
 				got["SKIPPED"])
 			if got["FAILURE"] != failures || got["WARNING"] != 0 || got["SUCCESS"] < tc.passes {
 				t.Errorf("want %d failures, no warnings and %d passes or more", failures, tc.passes)

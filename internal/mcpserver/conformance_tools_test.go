@@ -68,7 +68,8 @@ func (s *suiteServer) says(name, input string, r *mcp.CallToolResult) {
 // addTools adds the tools that only the SDK has words for.
 func (s *suiteServer) addTools() {
 	s.says("test_image_content", plain, suiteResult(suitePicture()))
-	s.says("test_audio_content", plain, suiteResult(&mcp.AudioContent{Data: suiteBytes(suiteWAV), MIMEType: "audio/wav"}))
+	s.says("test_audio_content", plain, suiteResult(&mcp.AudioContent{Data: suiteBytes(suiteWAV),
+		MIMEType: "audio/wav"}))
 	s.says("test_embedded_resource", plain, suiteResult(suiteEmbedded("test://embedded-resource")))
 	s.says("test_multiple_content_types", plain, suiteResult(&mcp.TextContent{Text: "text"}, suitePicture(),
 		suiteEmbedded("test://mixed")))
@@ -79,7 +80,8 @@ func (s *suiteServer) addTools() {
 		`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"level":{"type":"integer"}}}`,
 		suiteSays("called"))
 	s.says("test_streaming_elicitation", plain, suiteSays("no requests on this stream"))
-	s.add("test_tool_with_logging", plain, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.add("test_tool_with_logging", plain, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult,
+		error) {
 		for _, m := range []string{"Tool execution started", "Tool processing data", "Tool execution completed"} {
 			if err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: m}); err != nil {
 				return nil, err
@@ -98,7 +100,8 @@ func (s *suiteServer) addTools() {
 		suitePause(ctx)
 		return suiteSays("told after a reconnection"), nil
 	})
-	s.add("test_missing_capability", plain, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.add("test_missing_capability", plain, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult,
+		error) {
 		if c := r.ClientCapabilities(); c != nil && c.Sampling != nil {
 			return suiteSays("the client can sample"), nil
 		}
@@ -107,10 +110,12 @@ func (s *suiteServer) addTools() {
 			Data:    json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`)}
 	})
 	s.add("test_trigger_tool_change", plain, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		s.sdk.AddTool(&mcp.Tool{Name: "transient", Description: "Comes and goes.", InputSchema: json.RawMessage(plain)}, nil)
+		s.sdk.AddTool(&mcp.Tool{Name: "transient", Description: "Comes and goes.", InputSchema: json.RawMessage(plain)},
+			nil)
 		return suiteSays("done"), nil
 	})
-	s.add("test_trigger_prompt_change", plain, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.add("test_trigger_prompt_change", plain, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult,
+		error) {
 		s.sdk.AddPrompt(&mcp.Prompt{Name: "transient", Description: "Comes and goes."}, nil)
 		return suiteSays("done"), nil
 	})

@@ -76,7 +76,8 @@ func TestSlowBody(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				site := newKit(mcpserver.Options{}).guarded(t, mcpserver.HTTPOptions{}, httpguard.Options{Token: frontToken})
+				site := newKit(mcpserver.Options{}).guarded(t, mcpserver.HTTPOptions{},
+					httpguard.Options{Token: frontToken})
 				never, end := io.Pipe()
 				defer end.Close()
 				req, err := http.NewRequest(http.MethodPost, site.url, never)

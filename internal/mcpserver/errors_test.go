@@ -49,7 +49,8 @@ func TestErrorTable(t *testing.T) {
 				t.Errorf("fail(%s) is a result, want an error", name)
 				continue
 			}
-			if err.Code != -32602 && err.Code != -32603 && err.Code != -32002 && err.Code >= -32768 && err.Code <= -32000 {
+			if err.Code != -32602 && err.Code != -32603 && err.Code != -32002 && err.Code >= -32768 &&
+				err.Code <= -32000 {
 				t.Errorf("fail(%s) has the code %d, which is reserved", name, err.Code)
 			}
 			got[name] = err.Error()

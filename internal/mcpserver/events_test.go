@@ -90,7 +90,8 @@ func TestEventsBounds(t *testing.T) {
 		{"few", "d", 10, "d d", "f1"},
 		{"many", "d", 16<<10 - 1, "d d", "f1"}, // one too many: only f0 goes
 		{"too many", "d", 16 << 10, "d d", "not kept"},
-		{"large", strings.Repeat("d", 1<<20), 9, strings.Repeat("d", 1<<20) + " " + strings.Repeat("d", 1<<20), "not kept"},
+		{"large", strings.Repeat("d", 1<<20), 9, strings.Repeat("d", 1<<20) + " " + strings.Repeat("d", 1<<20),
+			"not kept"},
 		{"one that is too large", strings.Repeat("d", 9<<20), 3, "not kept", "not kept"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

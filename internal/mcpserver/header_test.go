@@ -45,7 +45,8 @@ func TestHeader(t *testing.T) {
 				}
 			}
 			if revision < "2025-06-18" {
-				_, _, body := site.request(t, "POST", "[5,"+request(t, "tools/call", map[string]any{"name": "whoami"})+"]",
+				_, _, body := site.request(t, "POST",
+					"[5,"+request(t, "tools/call", map[string]any{"name": "whoami"})+"]",
 					map[string]string{"Mcp-Session-Id": s.SessionID(), "X-Token": token})
 				if !strings.Contains(body, token) {
 					t.Errorf("%s: batch = %s, want the token in it", revision, body)
@@ -54,7 +55,8 @@ func TestHeader(t *testing.T) {
 		}
 		header := modernHeader("tools/call", "whoami")
 		header["X-Token"] = token
-		_, _, body := site.request(t, "POST", request(t, "tools/call", modern(map[string]any{"name": "whoami"})), header)
+		_, _, body := site.request(t, "POST", request(t, "tools/call", modern(map[string]any{"name": "whoami"})),
+			header)
 		if !strings.Contains(body, token) {
 			t.Errorf("2026-07-28: %s, want the token in it", body)
 		}

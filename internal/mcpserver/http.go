@@ -176,7 +176,8 @@ func (h *HTTPHandler) read(w http.ResponseWriter, r *http.Request) (payload, boo
 		return payload{}, false
 	}
 	if mt, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mt != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, jsonrpc.ID{}, "the Content-Type of a request must be application/json")
+		refuse(w, http.StatusUnsupportedMediaType, jsonrpc.ID{},
+			"the Content-Type of a request must be application/json")
 		return payload{}, false
 	}
 	data, err := httpguard.ReadBody(r, limit)

@@ -45,11 +45,14 @@ func refusalCases() []refusalCase {
 		{"no token, garbage", "POST", "{bad", map[string]string{"Content-Type": "x/y"}, 401, -32600},
 		{"no token before Host", "POST", initializeBody, map[string]string{"Host": "evil.example"}, 401, -32600},
 		{"wrong token", "POST", initializeBody, map[string]string{"Authorization": "Bearer nope"}, 401, -32600},
-		{"prefix of the token", "POST", initializeBody, map[string]string{"Authorization": "Bearer s3cre"}, 401, -32600},
-		{"other scheme", "POST", initializeBody, map[string]string{"Authorization": "Basic " + frontToken}, 401, -32600},
+		{"prefix of the token", "POST", initializeBody, map[string]string{"Authorization": "Bearer s3cre"}, 401,
+			-32600},
+		{"other scheme", "POST", initializeBody, map[string]string{"Authorization": "Basic " + frontToken}, 401,
+			-32600},
 		{"GET without token", "GET", "", nil, 401, -32600},
 		{"DELETE without token", "DELETE", "", nil, 401, -32600},
-		{"scheme in lower case", "POST", initializeBody, map[string]string{"Authorization": "bearer " + frontToken}, 200, 0},
+		{"scheme in lower case", "POST", initializeBody, map[string]string{"Authorization": "bearer " + frontToken},
+			200, 0},
 		{"Host evil", "POST", initializeBody, auth("Host", "evil.example"), 403, -32600},
 		{"Host evil with our port", "POST", initializeBody, auth("Host", "evil.example:7411"), 403, -32600},
 		{"Host localhost", "POST", initializeBody, auth("Host", "localhost:7411"), 200, 0},
@@ -58,10 +61,12 @@ func refusalCases() []refusalCase {
 		{"Origin evil", "POST", initializeBody, auth("Origin", "http://evil.example"), 403, -32600},
 		{"Origin null", "POST", initializeBody, auth("Origin", "null"), 403, -32600},
 		{"Origin like localhost", "POST", initializeBody, auth("Origin", "http://localhost.evil.example"), 403, -32600},
-		{"Origin of the rebound Host", "POST", initializeBody, auth("Origin", "http://evil.example", "Host", "evil.example"),
+		{"Origin of the rebound Host", "POST", initializeBody,
+			auth("Origin", "http://evil.example", "Host", "evil.example"),
 			403, -32600},
 		{"Origin of another port", "POST", initializeBody, auth("Origin", "http://localhost:6274"), 403, -32600},
-		{"own Origin", "POST", initializeBody, auth("Origin", "http://localhost:6274", "Host", "127.0.0.1:6274"), 200, 0},
+		{"own Origin", "POST", initializeBody, auth("Origin", "http://localhost:6274", "Host", "127.0.0.1:6274"), 200,
+			0},
 		{"Origin allowed", "POST", initializeBody, auth("Origin", "https://app.example"), 200, 0},
 		{"Origin before method", "PUT", initializeBody, auth("Origin", "http://evil.example"), 403, -32600},
 		{"PUT", "PUT", initializeBody, auth(), 405, -32600},
@@ -310,8 +315,9 @@ func TestKeepAlive(t *testing.T) {
 		s := site.session(t)
 		s.Initialize("2025-03-26")
 		for _, method := range []string{http.MethodPost, http.MethodGet} {
-			req, err := http.NewRequestWithContext(t.Context(), method, site.url, strings.NewReader(request(t, "tools/call",
-				hold("a"))))
+			req, err := http.NewRequestWithContext(t.Context(), method, site.url,
+				strings.NewReader(request(t, "tools/call",
+					hold("a"))))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,8 +47,9 @@ func parse(data []byte, pinned bool) payload {
 		return p
 	}
 	if len(elements) > maxBatch {
-		p.bad = []json.RawMessage{errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a batch must not have more "+
-			"than %d elements", maxBatch))}
+		p.bad = []json.RawMessage{errorLine(codeInvalidRequest,
+			fmt.Sprintf("invalid request: a batch must not have more "+
+				"than %d elements", maxBatch))}
 		return p
 	}
 	p.batch = true
@@ -165,7 +166,8 @@ var (
 		"resources/subscribe", "resources/unsubscribe"}
 	knownMethods = append([]string{methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources,
 		methodReadResource, methodListTemplates, methodDiscover}, undeclaredMethods...)
-	knownNotifications = []string{notifyCancelled, notifyInitialized, notifyProgress, "notifications/roots/list_changed"}
+	knownNotifications = []string{notifyCancelled, notifyInitialized, notifyProgress,
+		"notifications/roots/list_changed"}
 )
 
 // checkRequest returns the reason why a request cannot be served in any state
@@ -194,7 +196,8 @@ func checkRequest(r *jsonrpc.Request, modern bool) *jsonrpc.Error {
 // initialize.
 func adapt(r *jsonrpc.Request, pinned bool) {
 	if len(r.Params) == 0 || bytes.Equal(r.Params, []byte("null")) {
-		if r.Method == methodCallTool || r.Method == methodReadResource || slices.Contains(undeclaredMethods, r.Method) {
+		if r.Method == methodCallTool || r.Method == methodReadResource ||
+			slices.Contains(undeclaredMethods, r.Method) {
 			r.Params = json.RawMessage("{}")
 		}
 		return

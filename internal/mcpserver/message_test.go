@@ -69,7 +69,8 @@ func FuzzAccepts(f *testing.F) {
 		for _, values := range [][]string{{a, b}, {b, a}, {a + "," + b}} {
 			asJSON, asStream := accepts(values)
 			if asJSON != (aJSON || bJSON) || asStream != (aStream || bStream) {
-				t.Errorf("accepts(%q) = %t, %t; want %t, %t", values, asJSON, asStream, aJSON || bJSON, aStream || bStream)
+				t.Errorf("accepts(%q) = %t, %t; want %t, %t", values, asJSON, asStream, aJSON || bJSON, aStream ||
+					bStream)
 			}
 		}
 	})

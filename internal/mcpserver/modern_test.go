@@ -59,7 +59,8 @@ func TestModern(t *testing.T) {
 	}{
 		{"server/discover", "", map[string]any{}, []string{`"2026-07-28"`, `"2024-11-05"`,
 			`"experimental":{"domain":{"id":"finance"`, `"resources":{}`, `"tools":{}`, `"cacheScope":"private"`}},
-		{"tools/list", "", map[string]any{}, []string{`"resultType":"complete"`, `"ttlMs":0`, `"cacheScope":"private"`}},
+		{"tools/list", "", map[string]any{}, []string{`"resultType":"complete"`, `"ttlMs":0`,
+			`"cacheScope":"private"`}},
 		{"tools/call", "echo", map[string]any{"name": "echo"},
 			[]string{`"content":[{"type":"text","text":"{\"name\":\"\"}"}]`, `"resultType":"complete"`,
 				`"domain":{"id":"finance"`}},
@@ -192,8 +193,9 @@ func TestLegacyDisconnect(t *testing.T) {
 		s := site.session(t)
 		s.Initialize("2025-03-26")
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, site.url, strings.NewReader(request(t, "tools/call",
-			hold("a"))))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, site.url,
+			strings.NewReader(request(t, "tools/call",
+				hold("a"))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -266,7 +266,8 @@ func TestGetWithoutStream(t *testing.T) {
 			"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": 303} {
 			status, header, body := site.request(t, "GET", "", map[string]string{"Accept": accept})
 			if status != want || (status == 303) != (header.Get("Location") == "/") {
-				t.Errorf("GET with Accept %q = %d to %q %s, want %d", accept, status, header.Get("Location"), body, want)
+				t.Errorf("GET with Accept %q = %d to %q %s, want %d", accept, status, header.Get("Location"), body,
+					want)
 			}
 		}
 	}

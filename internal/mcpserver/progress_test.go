@@ -76,7 +76,8 @@ func TestProgressAfterTheAnswer(t *testing.T) {
 			if tc.listen {
 				s.Listen()
 			}
-			if text, err := s.ToolText(s.Call("tools/call", withToken("job", "J"))); err != nil || text != `{"jobId":"j1"}` {
+			if text, err := s.ToolText(s.Call("tools/call", withToken("job", "J"))); err != nil ||
+				text != `{"jobId":"j1"}` {
 				t.Errorf("job = %q, %v", text, err)
 			}
 			close(k.release)

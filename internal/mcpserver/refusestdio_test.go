@@ -31,7 +31,8 @@ func TestRefuseStdio(t *testing.T) {
 		{"too long", strings.Repeat("x", 17<<20) + "\n" + initialize + "\n", []any{7.0}},
 	} {
 		var out strings.Builder
-		answered := mcpserver.RefuseStdio(t.Context(), strings.NewReader(tc.in), &out, "cannot\nstart\x1b\u202e: do this")
+		answered := mcpserver.RefuseStdio(t.Context(), strings.NewReader(tc.in), &out,
+			"cannot\nstart\x1b\u202e: do this")
 		if answered != (len(tc.ids) > 0) {
 			t.Errorf("%s: RefuseStdio() = %v, want %v", tc.name, answered, !answered)
 		}

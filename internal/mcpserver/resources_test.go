@@ -60,7 +60,8 @@ func TestReadResource(t *testing.T) {
 	const uri = "fess://finance/doc/d1/content"
 	part := func(asked, text, next string) string {
 		if next == "" {
-			return `{"_meta":{"isLast":true,"took":1},"contents":[{"uri":"` + asked + `","mimeType":"text/plain","text":"` +
+			return `{"_meta":{"isLast":true,"took":1},"contents":[{"uri":"` + asked +
+				`","mimeType":"text/plain","text":"` +
 				text + `","_meta":{"hash":"sha256:00"}}],"isLast":true}`
 		}
 		return `{"_meta":{"isLast":false,"nextCursor":"` + next + `","took":1},"contents":[{"uri":"` + asked +

@@ -64,7 +64,8 @@ func TestResultsAreText(t *testing.T) {
 		if m := call(t, "tools/list", map[string]any{}); m.Error != nil || strings.Contains(m.Raw, "outputSchema") {
 			t.Errorf("tools/list = %s, want no outputSchema", m.Raw)
 		}
-		for name, want := range map[string]string{"echo": `{"name":""}`, "meta": `{"html":"<b>&amp;</b>"}`, "list": `[1,2]`,
+		for name, want := range map[string]string{"echo": `{"name":""}`, "meta": `{"html":"<b>&amp;</b>"}`,
+			"list":     `[1,2]`,
 			"progress": `"done"`} {
 			var r struct {
 				Content           []struct{ Type, Text string }
@@ -117,7 +118,8 @@ func TestFailuresByRevision(t *testing.T) {
 		if revision == "2026-07-28" {
 			code = -32602
 		}
-		if m := call(t, "resources/read", map[string]any{"uri": "fess://nope"}); m.Error == nil || m.Error.Code != code {
+		if m := call(t, "resources/read", map[string]any{"uri": "fess://nope"}); m.Error == nil ||
+			m.Error.Code != code {
 			t.Errorf("an unknown resource in %s = %s, want the error %d", revision, m.Raw, code)
 		}
 	})

@@ -29,8 +29,9 @@ func (s *site) dropped(t *testing.T, k *kit, session *mcptest.Session, id int) s
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Mcp-Session-Id": session.SessionID(), "Mcp-Protocol-Version": "2025-11-25",
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream"} {
+	for name, value := range map[string]string{"Mcp-Session-Id": session.SessionID(),
+		"Mcp-Protocol-Version": "2025-11-25",
+		"Content-Type":         "application/json", "Accept": "application/json, text/event-stream"} {
 		req.Header.Set(name, value)
 	}
 	res, err := s.client.Do(req)
@@ -80,7 +81,8 @@ func TestResume(t *testing.T) {
 			if early != strings.Contains(body, ": keep-alive") {
 				t.Errorf("resumed, early %t = %s, want a comment while it waits", early, body)
 			}
-			if again, rest := site.resume(t, s, event); again != 200 || rest != strings.TrimPrefix(body, ": keep-alive\n\n") {
+			if again, rest := site.resume(t, s, event); again != 200 ||
+				rest != strings.TrimPrefix(body, ": keep-alive\n\n") {
 				t.Errorf("resumed once more = %d %s, want the same", again, rest)
 			}
 			if n := len(k.causes); n != 0 {
@@ -149,10 +151,12 @@ func TestResumeWithin(t *testing.T) {
 		name, event string
 		session     *mcptest.Session
 	}{
-		{"another session's", ids[0], other}, {"beyond the end", stream + "_99", s}, {"unknown", "nope_0", s}, {"malformed",
+		{"another session's", ids[0], other}, {"beyond the end", stream + "_99", s}, {"unknown", "nope_0", s},
+		{"malformed",
 			"nope", s}, {"negative", stream + "_-1", s},
 	} {
-		if status, body := site.resume(t, tc.session, tc.event); status != 400 || !strings.Contains(body, `"code":-32600`) {
+		if status, body := site.resume(t, tc.session, tc.event); status != 400 ||
+			!strings.Contains(body, `"code":-32600`) {
 			t.Errorf("resumed with an id that is %s = %d %s, want 400", tc.name, status, body)
 		}
 	}

@@ -89,7 +89,8 @@ func checkStateless(r *http.Request, one *jsonrpc.Request) (int, *jsonrpc.Error)
 	case method == "":
 		return mismatch("missing required Mcp-Method header")
 	case method != one.Method:
-		return mismatch("header mismatch: Mcp-Method header value '%s' does not match body value '%s'", method, one.Method)
+		return mismatch("header mismatch: Mcp-Method header value '%s' does not match body value '%s'", method,
+			one.Method)
 	}
 	member := map[string]string{methodCallTool: "name", "prompts/get": "name", methodReadResource: "uri"}[one.Method]
 	if member == "" {

@@ -309,7 +309,8 @@ func refuseStateless(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) {
 	if revision == "" {
 		revision = string(Pinned) // the meaning of a missing header in the specification
 	}
-	supported := slices.DeleteFunc(mcp.SupportedProtocolVersions(), func(v string) bool { return v >= statelessRevision })
+	supported := slices.DeleteFunc(mcp.SupportedProtocolVersions(),
+		func(v string) bool { return v >= statelessRevision })
 	e := newError(mcp.CodeUnsupportedProtocolVersion, fmt.Sprintf("protocol version %q is not supported by this server",
 		revision), nil)
 	// strings can always be encoded

@@ -422,13 +422,14 @@ const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","i
 func TestTranscriptsStateless(t *testing.T) {
 	for _, mode := range []string{"streams", "json-client", "no-streams"} {
 		t.Run(mode, func(t *testing.T) {
-			data := record(t, mcpserver.Options{}, mcpserver.HTTPOptions{DisableSSE: mode == "no-streams"}, func(r *recording) {
-				if mode == "json-client" {
-					r.header = []string{"Accept", "application/json"}
-				}
-				r.header = append(r.header, "Mcp-Protocol-Version", "2026-07-28")
-				sayStateless(r)
-			})
+			data := record(t, mcpserver.Options{}, mcpserver.HTTPOptions{DisableSSE: mode == "no-streams"},
+				func(r *recording) {
+					if mode == "json-client" {
+						r.header = []string{"Accept", "application/json"}
+					}
+					r.header = append(r.header, "Mcp-Protocol-Version", "2026-07-28")
+					sayStateless(r)
+				})
 			golden(t, "http-stateless-"+mode, &txtar.Archive{Comment: []byte("Requests of 2026-07-28.\n"),
 				Files: []txtar.File{{Name: mode, Data: data}}})
 		})
@@ -505,8 +506,9 @@ func TestTranscriptsOld(t *testing.T) {
 	ar := &txtar.Archive{Comment: []byte("The HTTP+SSE transport of 2024-11-05: what is posted, and what the stream " +
 		"holds after that.\n")}
 	for _, revision := range []mcpserver.Revision{mcpserver.Cody, mcpserver.Latest} {
-		ar.Files = append(ar.Files, txtar.File{Name: string(revision), Data: record(t, mcpserver.Options{Revision: revision},
-			mcpserver.HTTPOptions{MaxSessions: 2}, sayOld)})
+		ar.Files = append(ar.Files, txtar.File{Name: string(revision),
+			Data: record(t, mcpserver.Options{Revision: revision},
+				mcpserver.HTTPOptions{MaxSessions: 2}, sayOld)})
 	}
 	golden(t, "http-old", ar)
 }
@@ -551,7 +553,8 @@ func sayOld(r *recording) {
 	post(strings.Replace(initializeBody, "2025-03-26", "2024-11-05", 1))
 	post(toolCall(1, echoX))
 	post(initializedNote)
-	for _, body := range []string{ping, toolCall(1, echoX), toolCall(2, `"name":"progress","_meta":{"progressToken":"t"}`),
+	for _, body := range []string{ping, toolCall(1, echoX),
+		toolCall(2, `"name":"progress","_meta":{"progressToken":"t"}`),
 		toolCall(3, `"name":"fail","arguments":{"name":"conflict"}`),
 		toolCall(4, `"name":"nosuch"`), toolCall(5, `"name":5`), `{"jsonrpc":"2.0","id":11,"method":"tools/call"}`,
 		`{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{"uri":"fess://finance/doc/d1/content","cursor":"1"}}`,
@@ -561,7 +564,8 @@ func sayOld(r *recording) {
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}`,
 		`{"jsonrpc":"2.0","id":7,"result":{}}`, "{bad", `{"a":1}`, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`,
 		initializeBody,
-		"[" + toolCall(1, echoX) + "," + ping + "]", "[5," + ping + "]", `[{"jsonrpc":"2.0","id":"u","method":"nope/x"},` +
+		"[" + toolCall(1, echoX) + "," + ping + "]", "[5," + ping + "]",
+		`[{"jsonrpc":"2.0","id":"u","method":"nope/x"},` +
 			ping + "]",
 		"[" + initializedNote + "]", "[5]", "[]", "[" + initializeBody + "]", "[" + ping + "," + ping + "]"} {
 		post(body)

@@ -232,8 +232,9 @@ func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[strin
 			if k, ok := known[rows[i].ID]; ok {
 				v = k
 			}
-			ops = append(ops, operation{action: "delete", meta: object{"_index": s.index(inDocuments), "_id": rows[i].ID,
-				"if_seq_no": v.Seq, "if_primary_term": v.Term}})
+			ops = append(ops, operation{action: "delete",
+				meta: object{"_index": s.index(inDocuments), "_id": rows[i].ID,
+					"if_seq_no": v.Seq, "if_primary_term": v.Term}})
 			stale = append(stale, s.forget(rows[i].Number, rows[i].ChunkCount)...)
 		}
 		errs, err := s.client.bulk(ctx, append(ops, stale...), true)
@@ -296,7 +297,8 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging, put *document
 	}
 	if t.Label != "" && t.Label != d.Label {
 		if d.FromSource {
-			return version{}, fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", d.Path,
+			return version{}, fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w",
+				d.Path,
 				d.Label, errkind.Conflict)
 		}
 		other, err := s.oneRow(ctx, []object{term("label", t.Label), term("path", d.Path)}, "doc_id")

@@ -148,7 +148,8 @@ func (c *client) unreached(ctx, limited context.Context, path string, err error)
 		return unusable(CAReason, errkind.Denied,
 			"the certificate of OpenSearch is not trusted: name a file with the certificate of its authority")
 	case cause == httpclient.NoTLS:
-		return unusable(AddressReason, errkind.Denied, "OpenSearch answers without TLS at this address: use opensearch+http")
+		return unusable(AddressReason, errkind.Denied,
+			"OpenSearch answers without TLS at this address: use opensearch+http")
 	}
 	return remote
 }
@@ -160,7 +161,8 @@ func unusable(reason errkind.Reason, kind error, message string) error {
 }
 
 func notOpenSearch(path string) error {
-	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway, Reason: AddressReason,
+	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
+		Reason:  AddressReason,
 		Message: "the answer is not from OpenSearch, but perhaps from a proxy before it: check the address"}
 }
 
@@ -221,7 +223,8 @@ func (f failure) error(path string, status int) error {
 	case kind == "cluster_block_exception":
 		remote.Message = "OpenSearch does not accept the request because an index is blocked, or has no master node: try again when the block is removed"
 	case status == http.StatusTooManyRequests:
-		remote.Kind, remote.Status, remote.Message = errkind.Busy, status, "OpenSearch has too much to do: try again later"
+		remote.Kind, remote.Status, remote.Message = errkind.Busy, status,
+			"OpenSearch has too much to do: try again later"
 	case status == http.StatusForbidden:
 		remote.Kind, remote.Status, remote.Reason = errkind.Denied, status, CredentialsReason
 		remote.Message = "the user may not do this in OpenSearch: give the user the right to manage, read and write the indexes of the store"
@@ -234,7 +237,8 @@ func (f failure) error(path string, status int) error {
 			"the document is too large for OpenSearch: split it, or increase http.max_content_length there"
 	default:
 		remote.Kind, remote.Status = errkind.Unsupported, http.StatusNotImplemented
-		remote.Message = "OpenSearch does not understand the request: use OpenSearch 2.19 or later; it says: " + short(reason)
+		remote.Message = "OpenSearch does not understand the request: use OpenSearch 2.19 or later; it says: " +
+			short(reason)
 	}
 	return remote
 }
@@ -360,7 +364,8 @@ func (c *client) bulkOnce(ctx context.Context, ops []operation, todo []int, errs
 			for _, r := range item {
 				switch ops[at].version = r.version; {
 				case r.Status/100 == 2:
-				case r.Status == http.StatusNotFound && r.Error.Type == "" || r.Error.Type == "document_missing_exception":
+				case r.Status == http.StatusNotFound && r.Error.Type == "" ||
+					r.Error.Type == "document_missing_exception":
 					errs[at] = errMissing
 				case r.Status == http.StatusConflict:
 					errs[at] = errChanged

@@ -42,7 +42,8 @@ func TestEngines(t *testing.T) {
 	for n, b := range bases {
 		group.Go(func() {
 			for i := range 3 {
-				job, err := b.AddFile(t.Context(), kb.File{Filename: "shared.md", Tags: []string{fmt.Sprintf("collection:c%d", n)}},
+				job, err := b.AddFile(t.Context(),
+					kb.File{Filename: "shared.md", Tags: []string{fmt.Sprintf("collection:c%d", n)}},
 					strings.NewReader(fmt.Sprintf("# Version %d of engine %d", i, n)))
 				if err != nil {
 					t.Error(err)
@@ -163,8 +164,9 @@ func TestVersions(t *testing.T) {
 	a := address(t)
 	first, second := open(t, a), open(t, a)
 	put := func(s *opensearch.Store, text string) error {
-		return s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "x", Label: "l", Path: "p", Title: "title",
-			Text: text, Chunks: []document.Chunk{{Length: len(text)}}}}})
+		return s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "x", Label: "l", Path: "p",
+			Title: "title",
+			Text:  text, Chunks: []document.Chunk{{Length: len(text)}}}}})
 	}
 	if err := put(first, "walrus"); err != nil {
 		t.Fatal(err)
@@ -208,9 +210,11 @@ func TestIsolation(t *testing.T) {
 	if err := s.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
-	parts := []string{"budget", "zeppelin", "OR", "AND", "NOT", "(", ")", "*", "label:hr", "label:*", "*:*", `"`, "-", "+",
+	parts := []string{"budget", "zeppelin", "OR", "AND", "NOT", "(", ")", "*", "label:hr", "label:*", "*:*", `"`, "-",
+		"+",
 		"||", "&&", "!", "infra*", "?alrus", "walrs~", "^2",
-		"timestamp:[* TO *]", "url:*", "_id:*", "_exists_:label", `\`, "label:(hr OR docs)", "-label:finance", "inurl:hr",
+		"timestamp:[* TO *]", "url:*", "_id:*", "_exists_:label", `\`, "label:(hr OR docs)", "-label:finance",
+		"inurl:hr",
 		"site:hr.example.com", "検索", "doc_id:*"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -429,8 +433,9 @@ func TestSwitch(t *testing.T) {
 		return s
 	}
 	put := func(s *opensearch.Store, id string) error {
-		return s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: id, Label: "l", Path: id, Title: "title",
-			Text: "walrus " + id}}})
+		return s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: id, Label: "l", Path: id,
+			Title: "title",
+			Text:  "walrus " + id}}})
 	}
 	old := mustOpen(2, opensearch.Stay)
 	for _, id := range []string{"a", "b"} {
@@ -440,12 +445,14 @@ func TestSwitch(t *testing.T) {
 	}
 	if _, err := openAs(3, opensearch.Stay); !errors.Is(err, errkind.Conflict) ||
 		!strings.Contains(err.Error(), "knowhow store copy") {
-		t.Errorf("Open() of a newer version = %v, want an error of kind Conflict that says how to copy the documents", err)
+		t.Errorf("Open() of a newer version = %v, want an error of kind Conflict that says how to copy the documents",
+			err)
 	}
 	for i := range 2 { // the second copy continues the first one
 		from, to := mustOpen(3, opensearch.From), mustOpen(3, opensearch.To)
 		r, err := storecopy.Copy(t.Context(), storecopy.Options{From: from, To: to})
-		if diff := cmp.Diff(&storecopy.Result{Copied: 2 - 2*i, Unchanged: 2 * i, Compared: 2}, r); err != nil || diff != "" {
+		if diff := cmp.Diff(&storecopy.Result{Copied: 2 - 2*i, Unchanged: 2 * i, Compared: 2}, r); err != nil ||
+			diff != "" {
 			t.Fatalf("Copy() = %v\n%s", err, diff)
 		}
 		if i == 0 {

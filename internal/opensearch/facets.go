@@ -139,10 +139,12 @@ func (s *Store) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 // expression, and how many of the documents that filters select have each, the
 // most first.
 func wordsBody(field, include string, n int, filter []object) object {
-	words := object{"field": field, "size": n, "order": []object{{"_count": "desc"}, {"_key": "asc"}}, "include": include}
+	words := object{"field": field, "size": n, "order": []object{{"_count": "desc"}, {"_key": "asc"}},
+		"include": include}
 	return object{"size": 0, "track_total_hits": false, "query": object{"bool": object{"filter": filter}},
-		"aggs": object{"values": object{"terms": words, "aggs": object{"labels": object{"terms": object{"field": "label",
-			"size": pageSize}}}}}}
+		"aggs": object{"values": object{"terms": words,
+			"aggs": object{"labels": object{"terms": object{"field": "label",
+				"size": pageSize}}}}}}
 }
 
 // Limits of the list of popular words.
@@ -177,7 +179,8 @@ func (s *Store) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 	buckets = slices.DeleteFunc(buckets, func(b bucket) bool {
 		first, _ := utf8.DecodeRuneInString(b.text())
 		short := utf8.RuneCountInString(b.text()) < 3 && !analysis.IsCJK(first)
-		return short || analysis.FunctionWord(b.text(), langs) || !unicode.IsLetter(first) || docs >= 20 && 2*b.Count > docs
+		return short || analysis.FunctionWord(b.text(), langs) || !unicode.IsLetter(first) || docs >= 20 &&
+			2*b.Count > docs
 	})
 	hash := func(b bucket) uint64 {
 		h := fnv.New64a()
@@ -206,7 +209,8 @@ func nearWords(word string, labels []string, found func([]string)) asked {
 	if n >= retrieval.FarLetters {
 		edits = 2
 	}
-	filter := append(filters(labels, nil, nil), object{"fuzzy": object{"words": object{"value": word, "fuzziness": edits,
+	filter := append(filters(labels, nil, nil), object{"fuzzy": object{"words": object{"value": word,
+		"fuzziness":     edits,
 		"prefix_length": 1, "max_expansions": expansions}}})
 	include := fmt.Sprintf("%s.{%d,%d}", escapeRegexp(word[:size]), max(0, n-1-edits), n-1+edits)
 	return asked{inDocuments, wordsBody("words", include, similarPool, filter), func(r *result) error {

@@ -109,21 +109,26 @@ func TestOpenFailures(t *testing.T) {
 			"not OpenSearch"},
 		"another service": {at("/", failWith(200, `{"name":"x"}`)), errkind.Unavailable, 502, "not from OpenSearch"},
 		"red": {failWith(503,
-			`{"error":{"type":"master_not_discovered_exception","reason":null},"status":503}`), errkind.Unavailable, 503,
+			`{"error":{"type":"master_not_discovered_exception","reason":null},"status":503}`), errkind.Unavailable,
+			503,
 			"cannot answer at the moment"},
 		"an index of others": {at("kb-vectors", failWith(200, `{"kb-vectors-1":{"mappings":{"properties":{}}}}`)),
 			errkind.Conflict, 0, "kb-vectors that knowhow has not created: choose another PREFIX"},
 		"no alias": {at("kb-vectors",
-			failWith(200, `{"kb-vectors":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":3}}}}}`)), errkind.Conflict, 0,
+			failWith(200, `{"kb-vectors":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":3}}}}}`)),
+			errkind.Conflict, 0,
 			"kb-vectors that knowhow has not created"},
 		"a newer mapping": {at("kb-documents",
-			failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":3,"analysis":1}}}}}`)), errkind.Conflict,
+			failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":3,"analysis":1}}}}}`)),
+			errkind.Conflict,
 			0, "newer version of knowhow: update this program"},
 		"an older analysis": {at("kb-documents",
-			failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":1}}}}}`)), errkind.Conflict,
+			failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":1}}}}}`)),
+			errkind.Conflict,
 			0, `copy the store to itself with "knowhow store copy" of this version`},
 		"an older mapping": {at("kb-documents",
-			failWith(200, `{"kb-documents-1":{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":1}}}}}`)), errkind.Conflict,
+			failWith(200, `{"kb-documents-1":{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":1}}}}}`)),
+			errkind.Conflict,
 			0, `copy the documents to a data folder with "knowhow store copy" of that version`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +229,8 @@ func TestWriteFailures(t *testing.T) {
 		"a full disk, each": {at("_bulk", items(t, 429, "cluster_block_exception",
 			"disk usage exceeded flood-stage watermark")), errkind.Unavailable, "its disk is almost full", true},
 		"a blocked index": {at("_bulk",
-			failWith(403, `{"error":{"type":"cluster_block_exception","reason":"index read-only (api)"}}`)), errkind.Unavailable,
+			failWith(403, `{"error":{"type":"cluster_block_exception","reason":"index read-only (api)"}}`)),
+			errkind.Unavailable,
 			"an index is blocked", true},
 		"a missing index": {at("_bulk", items(t, 404, "index_not_found_exception",
 			"no such index [kb-documents-1-open] and [require_alias] request flag is [true]")), errkind.Unavailable,
@@ -238,15 +244,18 @@ func TestWriteFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address, _ := fake(t, test.reply, at("_mget", failWith(200, `{"docs":[]}`)),
 				at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
-					return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
+					return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) ||
+						failWith(404, `{"found":false}`)(w, r)
 				}))
 			s, err := opensearch.New(opensearch.Options{Address: address})
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "a", Label: "l", Path: "p", Title: "t",
-				Text: "text"}}})
-			if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.want) || errkind.Retryable(err) != test.retry {
+			err = s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "a", Label: "l", Path: "p",
+				Title: "t",
+				Text:  "text"}}})
+			if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.want) ||
+				errkind.Retryable(err) != test.retry {
 				t.Errorf("Apply() = %v (retryable: %v), want %q", err, errkind.Retryable(err), test.want)
 			}
 		})

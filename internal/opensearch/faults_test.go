@@ -56,7 +56,8 @@ func TestFaults(t *testing.T) {
 		prefix}
 	l := &load{t: t, done: make(chan struct{}), shared: map[string]bool{}}
 	for i := range 4 {
-		l.engines = append(l.engines, startEngine(t, program, filepath.Join(dir, fmt.Sprint("data", i)), i, stores[i%2]))
+		l.engines = append(l.engines, startEngine(t, program, filepath.Join(dir, fmt.Sprint("data", i)), i,
+			stores[i%2]))
 	}
 	for _, e := range l.engines {
 		c.until(time.Minute, "the engine answers", func(ctx context.Context) bool {
@@ -154,7 +155,8 @@ type cluster struct {
 // fault makes or ends a fault of a node.
 func (c *cluster) fault(node int, name string) {
 	c.t.Helper()
-	status, body := request(context.Background(), http.MethodPost, fmt.Sprintf("%s/%d/%s", c.control, node, name), "", nil,
+	status, body := request(context.Background(), http.MethodPost, fmt.Sprintf("%s/%d/%s", c.control, node, name), "",
+		nil,
 		nil)
 	if status != http.StatusOK {
 		c.t.Fatalf("%s of node %d: status %d: %s", name, node, status, body)
@@ -199,7 +201,8 @@ func (c *cluster) green() {
 				Nodes  int    `json:"number_of_nodes"`
 				Moving int    `json:"relocating_shards"`
 			}
-			if !c.getFrom(ctx, node, "/_cluster/health?cluster_manager_timeout=2s", &health) || health.Status != "green" ||
+			if !c.getFrom(ctx, node, "/_cluster/health?cluster_manager_timeout=2s", &health) ||
+				health.Status != "green" ||
 				health.Nodes != len(c.nodes) || health.Moving > 0 {
 				return false
 			}
@@ -551,7 +554,8 @@ func (l *load) add(e *engine, n int) {
 		x.word = ""
 		file(fmt.Sprintf("shared%d.md", n%7), fmt.Sprintf("# Version %d\n\nWritten by engine %d.", n, e.n))
 	case n%2 == 0:
-		file(fmt.Sprintf("file%d.md", n), fmt.Sprintf("# File %d\n\nThe word of this file is %s.\n\n## Further\n\n%s", n,
+		file(fmt.Sprintf("file%d.md", n), fmt.Sprintf("# File %d\n\nThe word of this file is %s.\n\n## Further\n\n%s",
+			n,
 			x.word, strings.Repeat("The walrus sleeps on the ice. ", n%200)))
 	default:
 		body, _ = json.Marshal(map[string]any{"type": "note", "text": "The word of this note is " + x.word + ".",
@@ -755,7 +759,8 @@ func (l *load) check() {
 				}
 			}
 			for n := i; n < len(list); n += len(l.engines) {
-				if status, text := request(context.Background(), http.MethodGet, fmt.Sprintf("%s/documents/%d", e.url, list[n].ID),
+				if status, text := request(context.Background(), http.MethodGet,
+					fmt.Sprintf("%s/documents/%d", e.url, list[n].ID),
 					"", nil, nil); status != http.StatusOK {
 					l.t.Errorf("reading document %d: status %d: %s", list[n].ID, status, text)
 				}

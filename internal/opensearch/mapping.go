@@ -163,7 +163,8 @@ func (s *Store) hasVectors(ctx context.Context) (bool, error) {
 		Name      string `json:"name"`
 		Component string `json:"component"`
 	}
-	err := s.client.do(ctx, http.MethodGet, "/_cat/plugins", url.Values{"format": {"json"}, "h": {"name,component"}}, nil,
+	err := s.client.do(ctx, http.MethodGet, "/_cat/plugins", url.Values{"format": {"json"}, "h": {"name,component"}},
+		nil,
 		&rows)
 	if errors.Is(err, errkind.Denied) {
 		return false, nil // the user may not ask; words can be searched
@@ -224,7 +225,8 @@ func (s *Store) body(n newIndex) object {
 			"title_key", "hit", "chunks"}}
 	case inVectors:
 		settings["knn"] = true
-		mappings["properties"] = object{"number": number, "label": keyword, "print": keyword, "n": number, "hash": value,
+		mappings["properties"] = object{"number": number, "label": keyword, "print": keyword, "n": number,
+			"hash":   value,
 			"chunks": number, "models": keyword}
 	case inState:
 		mappings["properties"] = object{"kept": kept, "next": number}
@@ -260,8 +262,9 @@ var documentFields = object{
 	"chunks": object{"type": "nested", "properties": object{
 		"n": number, "off": number, "end": number,
 		"kept": object{"type": "keyword", "index": false, "doc_values": false, "store": true},
-		"tokens": object{"type": "text", "analyzer": "frequencies", "search_analyzer": "whitespace", "index_options": "freqs",
-			"norms": false, "similarity": "weighed"},
+		"tokens": object{"type": "text", "analyzer": "frequencies", "search_analyzer": "whitespace",
+			"index_options": "freqs",
+			"norms":         false, "similarity": "weighed"},
 	}},
 }
 
@@ -293,7 +296,8 @@ func (s *Store) checkVersion(name string, m *meta) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.opened { // it was replaced while this program was running
-			return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: "/" + name, Status: http.StatusServiceUnavailable,
+			return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: "/" + name,
+				Status:  http.StatusServiceUnavailable,
 				Message: "the index " + name + newer}
 		}
 		return unusable(AddressReason, errkind.Conflict, "the index "+name+newer)

@@ -150,7 +150,8 @@ func New(o Options) (*Store, error) {
 		}
 		if !pool.AppendCertsFromPEM(o.CA) {
 			return nil, &errkind.Restriction{Reason: CAReason,
-				Err: fmt.Errorf("reading the certificates for OpenSearch: want certificates in PEM: %w", errkind.Invalid)}
+				Err: fmt.Errorf("reading the certificates for OpenSearch: want certificates in PEM: %w",
+					errkind.Invalid)}
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}

@@ -90,7 +90,8 @@ func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[i
 		condition = object{"match_all": object{}}
 	}
 	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []string{"_doc"},
-		"query": all(append(slices.Clone(m.filter), condition, oneOf("twin", wanted))...)}, "number", "path", "source_path",
+		"query": all(append(slices.Clone(m.filter), condition, oneOf("twin", wanted))...)}, "number", "path",
+		"source_path",
 		"title", "twin")
 	return []asked{{inDocuments, body, func(r *result) error {
 		rows, err := r.rows()
@@ -234,7 +235,8 @@ func (m *matching) nearness() func(text string, l analysis.Language) float64 {
 			}
 		}
 		for l := range m.leaves[1:] {
-			bonus += float64(relevance.Near(positions[l], positions[l+1], min(m.weight(m.leaves[l]), m.weight(m.leaves[l+1]))))
+			bonus += float64(relevance.Near(positions[l], positions[l+1],
+				min(m.weight(m.leaves[l]), m.weight(m.leaves[l+1]))))
 		}
 		return bonus
 	}

@@ -203,7 +203,8 @@ func (s *Store) fewChunks(ctx context.Context, number int64, from, to int) (*doc
 	inner := withTexts("window", maxWindow)
 	inner["sort"] = []object{{"chunks.n": "asc"}}
 	r, chunks, err := s.rowOf(ctx, record.ID, nil, recordFields, object{"nested": object{
-		"path": "chunks", "query": object{"range": object{"chunks.n": object{"gte": from, "lt": to}}}, "inner_hits": inner}})
+		"path": "chunks", "query": object{"range": object{"chunks.n": object{"gte": from, "lt": to}}},
+		"inner_hits": inner}})
 	switch {
 	case errors.Is(err, errkind.NotFound):
 		return nil, nil, 0, document.Missing(fmt.Sprint(number))

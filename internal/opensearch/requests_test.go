@@ -119,7 +119,8 @@ func TestRequests(t *testing.T) {
 				most = limit + 1
 			}
 			find(search.Query{Text: query.MustParse(text), Num: 8})
-			find(search.Query{Text: query.MustParse(text), Num: 8, Distinct: true, Passages: 6000, Labels: []string{"l"},
+			find(search.Query{Text: query.MustParse(text), Num: 8, Distinct: true, Passages: 6000,
+				Labels: []string{"l"},
 				Facets: &search.Facets{Fields: []string{"lang"}, Queries: []string{"title:walrus"}}})
 			find(search.Query{Text: query.MustParse(text)})
 		}
@@ -129,7 +130,8 @@ func TestRequests(t *testing.T) {
 			}
 			for _, text := range []string{"walrus sleeps on the ice floe", "walrus ice"} {
 				requests.Store(0)
-				p, err := s.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse(text), Ranking: by, Top: 8})
+				p, err := s.SearchChunks(t.Context(),
+					search.ChunkQuery{Text: query.MustParse(text), Ranking: by, Top: 8})
 				if err != nil || len(p.Hits) != 8 {
 					t.Fatalf("%s: SearchChunks(%q) = %+v, %v, want 8 hits", name, text, p, err)
 				}

@@ -136,7 +136,8 @@ func unpack(s string) (c chunk, err error) {
 // recordFields are the fields that the record of a document is made of, and
 // rowFields those of its hit.
 var (
-	recordFields = []string{"number", "doc_id", "label", "path", "from_source", "source_path", "type", "title", "filename",
+	recordFields = []string{"number", "doc_id", "label", "path", "from_source", "source_path", "type", "title",
+		"filename",
 		"hash", "text_size", "tags", "created", "updated", "chunk_count"}
 	rowFields = append([]string{"url", "lang", "mimetype", "filetype", "host", "size", "modified", "twin"},
 		recordFields...)
@@ -160,7 +161,8 @@ func (r row) packed() string {
 // must be set.
 func newRow(d *document.Document, now time.Time) *row {
 	r := &row{
-		ID: d.ID, Label: d.Label, Path: d.Path, FromSource: d.FromSource, SourcePath: d.SourcePath, Tags: sorted(d.Tags),
+		ID: d.ID, Label: d.Label, Path: d.Path, FromSource: d.FromSource, SourcePath: d.SourcePath,
+		Tags:  sorted(d.Tags),
 		Type:  d.Type,
 		Title: d.Title, URL: d.URL, Lang: d.Lang, MIMEType: d.MIMEType, FileType: d.FileType, Filename: d.Filename,
 		Host: d.Host,
@@ -191,7 +193,8 @@ func newRow(d *document.Document, now time.Time) *row {
 // document returns the document of a row that has its text.
 func (r *row) document() *document.Document {
 	d := &document.Document{
-		ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath, Tags: sorted(r.Tags),
+		ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath,
+		Tags: sorted(r.Tags),
 		Type: r.Type,
 		URL:  r.URL, Title: r.Title, Lang: r.Lang, MIMEType: r.MIMEType, FileType: r.FileType, Filename: r.Filename,
 		Host: r.Host,

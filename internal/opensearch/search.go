@@ -62,7 +62,8 @@ func (s *Store) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 			case !s.HasVectors():
 				return errNoVectors
 			case embed.Foreign(e, q.Text.String()):
-				return fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
+				return fmt.Errorf("the model does not know the language of this text: search by words: %w",
+					errkind.Unsupported)
 			}
 		}
 		page, err = retrieval.SearchChunks(ctx, f, q, o)
@@ -695,7 +696,8 @@ func (f *finding) gatherNearest(ctx context.Context, r *retrieval.Request) (*ret
 	}
 	for _, x := range chunks {
 		if p, ok := print[x.Number]; ok && p == x.Print {
-			c.Chunks = append(c.Chunks, retrieval.Chunk{Document: x.Number, Number: *x.N, Cosine: x.cosine, HasCosine: true})
+			c.Chunks = append(c.Chunks, retrieval.Chunk{Document: x.Number, Number: *x.N, Cosine: x.cosine,
+				HasCosine: true})
 		}
 	}
 	return c, err

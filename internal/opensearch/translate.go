@@ -287,7 +287,8 @@ func (t *translator) and(nodes []query.Node) (part, error) {
 	case not == nil:
 		out.query = object{"bool": object{"must": must}}
 	default:
-		out.query = object{"bool": object{"must": append(must, object{"match_all": object{"boost": 0}}), "must_not": not}}
+		out.query = object{"bool": object{"must": append(must, object{"match_all": object{"boost": 0}}),
+			"must_not": not}}
 	}
 	if out.void {
 		out.query = none()
@@ -534,7 +535,8 @@ func (t *translator) inRange(r query.Range) (object, error) {
 		bound = func(s string) (any, any, error) {
 			n, err := strconv.ParseInt(s, 10, 64)
 			if err != nil {
-				return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", document.Truncate(s, 40),
+				return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w",
+					document.Truncate(s, 40),
 					errkind.Invalid)
 			}
 			return n, nil, nil

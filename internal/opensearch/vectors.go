@@ -174,8 +174,9 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 	}
 	for !p.ended {
 		body := only(object{"size": embedPage, "track_total_hits": false,
-			"sort":  []object{{"updated": "asc"}, {"number": "asc"}},
-			"query": all(append(filters(labels, nil, nil), object{"range": object{"updated": object{"gte": p.from}}})...)},
+			"sort": []object{{"updated": "asc"}, {"number": "asc"}},
+			"query": all(append(filters(labels, nil, nil),
+				object{"range": object{"updated": object{"gte": p.from}}})...)},
 			"number", "doc_id", "print", "updated", "chunk_count")
 		if p.after != nil {
 			body["search_after"] = p.after
@@ -290,7 +291,8 @@ func (b *embedBatch) add(ctx context.Context, r *row, old *vectorRow) (complete 
 		switch before := rows[ids[i]]; {
 		case before != nil && before.Hash == now.Hash && slices.Contains(before.Models, b.field):
 			if before.Print != now.Print || before.Label != now.Label {
-				b.ops = append(b.ops, b.s.vectorOp("update", ids[i], object{"doc": object{"label": now.Label, "print": now.Print}}))
+				b.ops = append(b.ops, b.s.vectorOp("update", ids[i],
+					object{"doc": object{"label": now.Label, "print": now.Print}}))
 				b.kept++
 			}
 			continue

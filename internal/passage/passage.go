@@ -94,7 +94,8 @@ type Source interface {
 // best chunks: the best ones whole, then excerpts, until a part of the budget is
 // spent or the scores are far below the best one. Each other document gets one
 // short excerpt. No text is repeated.
-func Choose(ctx context.Context, src Source, documents int, chunks []Chunk, conditions []Condition, budget int) ([][]search.Passage, error) {
+func Choose(ctx context.Context, src Source, documents int, chunks []Chunk, conditions []Condition,
+	budget int) ([][]search.Passage, error) {
 	out, words := make([][]search.Passage, documents), newWords(conditions)
 	var begins []begin
 	whole := 0
@@ -199,7 +200,8 @@ func overlaps(list []search.Passage, p search.Passage) bool {
 // cut returns the passage of a chunk: the whole chunk if whole is true or if it is
 // short, otherwise its best excerpt. A chunk that is very short gets some of the
 // text around it. The text is empty if there is no passage.
-func cut(ctx context.Context, src Source, c Chunk, x Content, words *words, whole bool, budget int) (search.Passage, error) {
+func cut(ctx context.Context, src Source, c Chunk, x Content, words *words, whole bool, budget int) (search.Passage,
+	error) {
 	p := search.Passage{Heading: x.Heading}
 	limit := longest
 	if !whole {

@@ -25,7 +25,8 @@ func (p *page) Contents(_ context.Context, chunks []passage.Chunk) ([]passage.Co
 	out := make([]passage.Content, len(chunks))
 	for i, c := range chunks {
 		x := p.chunks[c.Number]
-		out[i] = passage.Content{Offset: int64(x.Offset), Length: int64(x.Length), TextSize: int64(len(p.docs[c.Document].Text)), Heading: x.Heading}
+		out[i] = passage.Content{Offset: int64(x.Offset), Length: int64(x.Length),
+			TextSize: int64(len(p.docs[c.Document].Text)), Heading: x.Heading}
 	}
 	return out, nil
 }
@@ -60,7 +61,8 @@ func choose(t *testing.T, docs []document.Document, words string, budget int) []
 		for _, c := range d.Chunks {
 			found := map[string]bool{}
 			for w := range analysis.Tokens(d.Text[c.Offset:c.Offset+c.Length], analysis.English) {
-				found[w.Text] = slices.ContainsFunc(conditions, func(c passage.Condition) bool { return c.Terms[0] == w.Text })
+				found[w.Text] = slices.ContainsFunc(conditions,
+					func(c passage.Condition) bool { return c.Terms[0] == w.Text })
 			}
 			score := 0.0
 			for _, ok := range found {
@@ -88,7 +90,8 @@ func guide(path string, sentences ...string) document.Document {
 		heading := fmt.Sprintf("Part %d", i+1)
 		text := heading + "\n\n" + strings.Repeat("This sentence is a filler about nothing at all. ", 8) + s + " " +
 			strings.Repeat("More of the same follows here without an end. ", 8) + "\n\n"
-		d.Chunks = append(d.Chunks, document.Chunk{Offset: len(d.Text), Length: len(text), Heading: "Guide > " + heading})
+		d.Chunks = append(d.Chunks, document.Chunk{Offset: len(d.Text), Length: len(text),
+			Heading: "Guide > " + heading})
 		d.Text += text
 	}
 	return d
@@ -144,7 +147,8 @@ func TestChoose(t *testing.T) {
 // document's is left out, and that a document whose score is far below the best
 // one has at most a short passage.
 func TestWorthTheirTokens(t *testing.T) {
-	docs := []document.Document{guide("best.md", "The walrus signs the treaty of the north."), guide("same.md", "The walrus signs the treaty of the north."), guide("far.md", "Nobody signs.")}
+	docs := []document.Document{guide("best.md", "The walrus signs the treaty of the north."),
+		guide("same.md", "The walrus signs the treaty of the north."), guide("far.md", "Nobody signs.")}
 	for i := range 20 {
 		docs = append(docs, guide(fmt.Sprint(i, ".md"), "Nobody signs."))
 	}
@@ -155,8 +159,10 @@ func TestWorthTheirTokens(t *testing.T) {
 				t.Errorf("%s repeats the passage %q", docs[i].Path, p.Text)
 			}
 			texts[p.Text] = true
-			if n := utf8.RuneCountInString(p.Text); !strings.Contains(p.Text, "walrus") && (n > 250 || len(passages) > 1) {
-				t.Errorf("%s has %d passages, one of %d characters, which answers little: %q", docs[i].Path, len(passages), n, p.Text)
+			if n := utf8.RuneCountInString(p.Text); !strings.Contains(p.Text, "walrus") &&
+				(n > 250 || len(passages) > 1) {
+				t.Errorf("%s has %d passages, one of %d characters, which answers little: %q", docs[i].Path,
+					len(passages), n, p.Text)
 			}
 		}
 	}
@@ -178,7 +184,8 @@ func TestLongLines(t *testing.T) {
 		for i, passages := range choose(t, docs, "walrus", chars) {
 			for _, p := range passages {
 				if n := utf8.RuneCountInString(p.Text); !strings.Contains(p.Text, "walrus") || n < 200 {
-					t.Errorf("maxChars %d: a passage of %s has %d characters, and the word %v", chars, docs[i].Path, n, strings.Contains(p.Text, "walrus"))
+					t.Errorf("maxChars %d: a passage of %s has %d characters, and the word %v", chars, docs[i].Path, n,
+						strings.Contains(p.Text, "walrus"))
 				}
 			}
 		}
@@ -191,7 +198,8 @@ func TestPlaces(t *testing.T) {
 	filler := strings.Repeat("This sentence is a filler about nothing at all. ", 12)
 	var d document.Document
 	for _, section := range []struct{ heading, text string }{
-		{"", "The preface has a dolphin. "}, {"One", "A walrus lives here. "}, {"Two", "Two seals swim. "}, {"Two > Three", "Three whales sing. "},
+		{"", "The preface has a dolphin. "}, {"One", "A walrus lives here. "}, {"Two", "Two seals swim. "},
+		{"Two > Three", "Three whales sing. "},
 	} {
 		d.Pages = append(d.Pages, document.Page{Offset: len(d.Text) + 10, Label: fmt.Sprint("page ", len(d.Pages))})
 		if section.heading != "" {
@@ -200,8 +208,10 @@ func TestPlaces(t *testing.T) {
 		d.Text += section.heading + "\n\n" + filler + section.text + filler + "\n\n"
 	}
 	half := d.Sections[1].Offset
-	d.Chunks = []document.Chunk{{Length: half, Heading: "The beginning"}, {Offset: half, Length: len(d.Text) - half, Heading: "Two"}}
-	for word, want := range map[string][2]string{"dolphin": {"", "page 0"}, "walrus": {"One", "page 1"}, "seals": {"Two", "page 2"}, "whales": {"Two > Three", "page 3"}} {
+	d.Chunks = []document.Chunk{{Length: half, Heading: "The beginning"},
+		{Offset: half, Length: len(d.Text) - half, Heading: "Two"}}
+	for word, want := range map[string][2]string{"dolphin": {"", "page 0"}, "walrus": {"One", "page 1"},
+		"seals": {"Two", "page 2"}, "whales": {"Two > Three", "page 3"}} {
 		p := choose(t, []document.Document{d}, word, 400)[0][0]
 		if got := [2]string{p.Heading, p.Page}; !strings.Contains(p.Text, word) || got != want {
 			t.Errorf("%s: heading and page %q of %q, want %q", word, got, p.Text, want)
@@ -242,8 +252,10 @@ func TestNoMoreText(t *testing.T) {
 	before, sentence := strings.Repeat("Seals rest. ", 100), "The walrus "+strings.Repeat("sleeps ", 20)+"on ice.\n\n"
 	text := before + strings.Repeat(sentence, 10)
 	for budget := 200; budget <= 400; budget += 20 {
-		p := &onlyChunks{&page{docs: []document.Document{{Text: text}}, chunks: []document.Chunk{{Offset: len(before), Length: len(text) - len(before)}}}, 0}
-		if _, err := passage.Choose(t.Context(), p, 1, []passage.Chunk{{Score: 1}}, []passage.Condition{{Terms: []string{"walrus"}, Weight: 1}}, budget); err != nil {
+		p := &onlyChunks{&page{docs: []document.Document{{Text: text}},
+			chunks: []document.Chunk{{Offset: len(before), Length: len(text) - len(before)}}}, 0}
+		if _, err := passage.Choose(t.Context(), p, 1, []passage.Chunk{{Score: 1}},
+			[]passage.Condition{{Terms: []string{"walrus"}, Weight: 1}}, budget); err != nil {
 			t.Fatal(err)
 		}
 		if p.more > 0 {

@@ -185,7 +185,8 @@ func (p *parser) rangeTerm(field string, open token) (Node, error) {
 			bounds[i] = "" // open
 		}
 	}
-	r := Range{Field: field, Low: bounds[0], High: bounds[2], LowExcl: open.kind == tokRangeEx, HighExcl: end.kind == tokRangeOut}
+	r := Range{Field: field, Low: bounds[0], High: bounds[2], LowExcl: open.kind == tokRangeEx,
+		HighExcl: end.kind == tokRangeOut}
 	return boost(r, caret), nil
 }
 

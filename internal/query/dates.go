@@ -15,7 +15,8 @@ import (
 // moment of the date and the first moment after it. Dates without a zone are
 // UTC. A malformed date gives an error of kind Invalid.
 func DateSpan(s string, now time.Time) (from, beyond time.Time, err error) {
-	bad := fmt.Errorf("%.42q is not a date: want for example 2025-03-01, 2025-03-01T12:00:00Z, now or now/d-7d: %w", s, errkind.Invalid)
+	bad := fmt.Errorf("%.42q is not a date: want for example 2025-03-01, 2025-03-01T12:00:00Z, now or now/d-7d: %w", s,
+		errkind.Invalid)
 	base, math, found := strings.Cut(s, "||")
 	if rest, ok := strings.CutPrefix(s, "now"); ok {
 		math, found = rest, true

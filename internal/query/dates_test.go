@@ -34,11 +34,13 @@ func TestDateSpan(t *testing.T) {
 	}
 	for _, test := range tests {
 		from, beyond, err := query.DateSpan(test.in, now)
-		if got := []string{from.Format(time.RFC3339Nano), beyond.Format(time.RFC3339Nano)}; err != nil || !cmp.Equal(got, []string{test.from, test.beyond}) {
+		if got := []string{from.Format(time.RFC3339Nano), beyond.Format(time.RFC3339Nano)}; err != nil ||
+			!cmp.Equal(got, []string{test.from, test.beyond}) {
 			t.Errorf("DateSpan(%q) = %v, %v, want %s to %s", test.in, got, err, test.from, test.beyond)
 		}
 	}
-	for _, in := range []string{"", "yesterday", "2024-13", "2024-02-30", "now/", "now+", "now+1", "now+1q", "now/2d", "nowd", "2024||", "2024||x",
+	for _, in := range []string{"", "yesterday", "2024-13", "2024-02-30", "now/", "now+", "now+1", "now+1q", "now/2d",
+		"nowd", "2024||", "2024||x",
 		"2024+1d", "now+999999999999999999999d", "now*2d", "99999999999999999999"} {
 		// A date followed by || alone is valid.
 		if from, beyond, err := query.DateSpan(in, now); err == nil && in != "2024||" {

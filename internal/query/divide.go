@@ -24,7 +24,8 @@ const (
 var asian = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Myanmar, unicode.Khmer}
 
 // unspaced are the scripts that [Divide] divides.
-var unspaced = append([]*unicode.RangeTable{unicode.Han, unicode.Bopomofo, unicode.Hiragana, unicode.Katakana, unicode.Hangul}, asian...)
+var unspaced = append([]*unicode.RangeTable{unicode.Han, unicode.Bopomofo, unicode.Hiragana, unicode.Katakana,
+	unicode.Hangul}, asian...)
 
 // isUnspaced reports whether a text has characters of a script without blanks
 // between words, or of Hangul, whose words have endings.
@@ -126,7 +127,8 @@ func Divide(words []string) (parts []string, divided bool) {
 func joined(runs []run) []run {
 	for i := 0; i < len(runs); i++ {
 		r := runs[i]
-		if i > 0 && r.script == hanScript && r.runes() <= 2 && runs[i-1].script == otherScript && strings.TrimFunc(runs[i-1].text, unicode.IsDigit) == "" {
+		if i > 0 && r.script == hanScript && r.runes() <= 2 && runs[i-1].script == otherScript &&
+			strings.TrimFunc(runs[i-1].text, unicode.IsDigit) == "" {
 			runs[i-1] = run{runs[i-1].text + r.text, hanScript}
 			runs = slices.Delete(runs, i, i+1)
 			i--
@@ -135,7 +137,8 @@ func joined(runs []run) []run {
 	for i := 0; i+2 < len(runs); i++ {
 		a, b, c := runs[i], runs[i+1], runs[i+2]
 		verb := a.runes() == 1 || strings.ContainsFunc(a.text, isHiragana) // joined before
-		if a.script == hanScript && verb && b.script == hiraganaScript && b.runes() == 1 && strings.Contains(stemEndings, b.text) &&
+		if a.script == hanScript && verb && b.script == hiraganaScript && b.runes() == 1 &&
+			strings.Contains(stemEndings, b.text) &&
 			c.script == hanScript && c.runes() == 1 {
 			runs[i].text += b.text + c.text
 			runs = slices.Delete(runs, i+1, i+3)
@@ -152,7 +155,8 @@ func isHiragana(r rune) bool { return unicode.Is(unicode.Hiragana, r) }
 const stemEndings = "いきぎしじちみりえけげせぜべめれっ"
 
 // particles are Korean particles, the longest first.
-var particles = []string{"에서", "으로", "에게", "까지", "부터", "처럼", "보다", "이나", "이란", "은", "는", "이", "가", "을", "를", "의", "에", "도", "로", "와", "과", "만", "란"}
+var particles = []string{"에서", "으로", "에게", "까지", "부터", "처럼", "보다", "이나", "이란", "은", "는", "이", "가", "을", "를", "의", "에",
+	"도", "로", "와", "과", "만", "란"}
 
 // withoutParticle returns a Hangul word without the particle at its end. At least
 // two syllables are left.

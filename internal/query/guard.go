@@ -170,7 +170,8 @@ func trimWord(w string) string {
 	if rest, ok := strings.CutSuffix(w, "!"); ok && !endsEscaped(rest) {
 		return rest
 	}
-	if rest := strings.TrimRight(w, "+-"); rest != w && rest != "" && strings.ContainsRune(`")]}`, rune(rest[len(rest)-1])) &&
+	if rest := strings.TrimRight(w, "+-"); rest != w && rest != "" &&
+		strings.ContainsRune(`")]}`, rune(rest[len(rest)-1])) &&
 		!endsEscaped(rest[:len(rest)-1]) {
 		return rest
 	}
@@ -276,6 +277,8 @@ func Quote(s string) string {
 // before it parses an invalid query again (Constants.RESERVED). Quotes are not
 // reserved.
 func escape(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `+`, `\+`, `-`, `\-`, `&&`, `\&\&`, `||`, `\|\|`, `!`, `\!`, `(`, `\(`, `)`, `\)`,
-		`{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `~`, `\~`, `*`, `\*`, `?`, `\?`, `;`, `\;`, `:`, `\:`, `/`, `\/`).Replace(s)
+	return strings.NewReplacer(`\`, `\\`, `+`, `\+`, `-`, `\-`, `&&`, `\&\&`, `||`, `\|\|`, `!`, `\!`, `(`, `\(`, `)`,
+		`\)`,
+		`{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `~`, `\~`, `*`, `\*`, `?`, `\?`, `;`, `\;`, `:`, `\:`,
+		`/`, `\/`).Replace(s)
 }

@@ -16,14 +16,17 @@ import (
 )
 
 func TestPlain(t *testing.T) {
-	for _, s := range []string{"test", "a b", "  a\u3000b\n", "don't panic", "it’s", "C", "全文検索", "検索 設定", "full-text search", "R&D",
+	for _, s := range []string{"test", "a b", "  a\u3000b\n", "don't panic", "it’s", "C", "全文検索", "検索 設定",
+		"full-text search", "R&D",
 		"Node.js, Deno and go1.26.", ".NET", "C#", "snake_case", "and or not to", "50% off", "e\u0301", "設定、検索。", "1"} {
 		if !isPlain(s) {
 			t.Errorf("Plain(%q) = false, want true", s)
 		}
 	}
-	for _, s := range []string{"", "  ", "\u3000", "C++", "why?", "a OR b", "a AND", "NOT a", "x TO y", `"a b"`, "a*", "a:b", "(a)", "-a", "a-", "a -b", "a - b",
-		"a--b", "a&&b", "&&", "a && b", "a || b", "a|b", "+a", "a+b", "!a", "a!", `a\`, "a^2", "a~", "[a", "{a}", "a/b", "*:*", ".", "' '", "a ' b",
+	for _, s := range []string{"", "  ", "\u3000", "C++", "why?", "a OR b", "a AND", "NOT a", "x TO y", `"a b"`, "a*",
+		"a:b", "(a)", "-a", "a-", "a -b", "a - b",
+		"a--b", "a&&b", "&&", "a && b", "a || b", "a|b", "+a", "a+b", "!a", "a!", `a\`, "a^2", "a~", "[a", "{a}", "a/b",
+		"*:*", ".", "' '", "a ' b",
 		"\u0301", "a\xff", "a<b", "&a", "a&", "-", strings.Repeat("a", 10_001)} {
 		if isPlain(s) {
 			t.Errorf("Plain(%q) = true, want false", s)
@@ -110,7 +113,8 @@ func TestGuard(t *testing.T) {
 			t.Errorf("Guard(%q) = %q, %v, want %q", tt.in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", " \u3000", "OR", "NOT", `\`, "- + !", `&& || \ `, "!!!", strings.Repeat("a", 10_001)} {
+	for _, in := range []string{"", " \u3000", "OR", "NOT", `\`, "- + !", `&& || \ `, "!!!",
+		strings.Repeat("a", 10_001)} {
 		if got, err := query.Guard(in); !errors.Is(err, errkind.Invalid) {
 			t.Errorf("Guard(%q) = %v, %v, want an error of kind Invalid", in, got, err)
 		}
@@ -147,7 +151,9 @@ func TestGuardLikeRecorded(t *testing.T) {
 		// Guard differs: it puts a phrase into parentheses, but not a group that
 		// has them, escapes unbalanced parentheses, and removes an exclamation
 		// mark at the end of a word.
-		same := g.Q == r.Sent || g.Q == "("+r.Sent+")" || "("+g.Q+")" == r.Sent || strings.ReplaceAll(strings.ReplaceAll(g.Q, `\(`, "("), `\)`, ")") == strings.ReplaceAll(strings.ReplaceAll(r.Sent, `\(`, "("), `\)`, ")")
+		same := g.Q == r.Sent || g.Q == "("+r.Sent+")" || "("+g.Q+")" == r.Sent ||
+			strings.ReplaceAll(strings.ReplaceAll(g.Q, `\(`, "("), `\)`,
+				")") == strings.ReplaceAll(strings.ReplaceAll(r.Sent, `\(`, "("), `\)`, ")")
 		if err != nil || !same {
 			t.Errorf("Guard(%q) = %q, %v, want %q", r.Q, g.Q, err, r.Sent)
 		}
@@ -173,7 +179,8 @@ func TestFessMatchReproducesLeaks(t *testing.T) {
 		if err == nil {
 			o := m(doc{" test ", "finance"})
 			f := m(doc{" test ", "hr"})
-			got = map[[2]bool]string{{true, true}: all, {true, false}: own, {false, true}: foreign, {false, false}: none}[[2]bool{o, f}]
+			got = map[[2]bool]string{{true, true}: all, {true, false}: own, {false, true}: foreign,
+				{false, false}: none}[[2]bool{o, f}]
 		}
 		if q == "OR" {
 			// It is an error both alone and followed by the label condition.

@@ -42,7 +42,8 @@ var grammar = map[string][]rule{
 	"default": rules(
 		"SKIP", `[`+wsClass+`]`, "",
 		"AND", `AND|&&`, "", "OR", `OR|\|\|`, "", "NOT", `NOT|!`, "", "PLUS", `\+`, "", "MINUS", `-`, "",
-		"BAREOPER", `[-+!][`+wsClass+`]`, "", "(", `\(`, "", ")", `\)`, "", ":", `:`, "", "*", `\*`, "", "^", `\^`, "boost",
+		"BAREOPER", `[-+!][`+wsClass+`]`, "", "(", `\(`, "", ")", `\)`, "", ":", `:`, "", "*", `\*`, "", "^", `\^`,
+		"boost",
 		"QUOTED", `"(?:[^"\\]|\\(?s:.))*"`, "", "TERM", termStart+termChar+`*`, "", "FUZZY", `~`+termChar+`*`, "",
 		"PREFIX", `\*|`+termStart+termChar+`*\*`, "", "WILD", `(?:`+termStart+`|[*?])(?:`+termChar+`|[*?])*`, "",
 		"REGEXP", `/(?:[^/]|\\/)*/`, "", "[", `\[`, "range", "{", `\{`, "range"),
@@ -130,7 +131,8 @@ func (l *lucene) query(field string) (matcher, error) {
 		m     matcher
 	}
 	var cs []clause
-	for first := true; first || slices.Contains([]string{"AND", "OR", "NOT", "PLUS", "MINUS", "BAREOPER", "(", "*", "QUOTED",
+	for first := true; first || slices.Contains([]string{"AND", "OR", "NOT", "PLUS", "MINUS", "BAREOPER", "(", "*",
+		"QUOTED",
 		"TERM", "PREFIX", "WILD", "REGEXP", "[", "{"}, l.ps[l.i].name); first = false {
 		and, or := !first && l.eat("AND"), false
 		if !and {
@@ -236,7 +238,8 @@ func (l *lucene) term(field string) (matcher, error) {
 				}
 			}
 		}
-		if x, err := strconv.ParseFloat(strings.TrimPrefix(fuzzy, "~"), 64); p.name == "TERM" && err == nil && x > 1 && x != float64(int(x)) {
+		if x, err := strconv.ParseFloat(strings.TrimPrefix(fuzzy, "~"), 64); p.name == "TERM" && err == nil && x > 1 &&
+			x != float64(int(x)) {
 			return errSyntax
 		}
 		return nil

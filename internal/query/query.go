@@ -187,7 +187,8 @@ func Identifier(word string, parts []string) Node {
 func CheckGlob(pattern string) error {
 	const maxSize, maxStars = 256, 8
 	if len(pattern) > maxSize || strings.Count(pattern, "*") > maxStars {
-		return fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxSize, maxStars, errkind.Invalid)
+		return fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxSize, maxStars,
+			errkind.Invalid)
 	}
 	return nil
 }

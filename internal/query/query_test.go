@@ -77,14 +77,16 @@ func TestParse(t *testing.T) {
 		{`foo\*`, prefix{Text: "foo"}},
 		{"te?t *foo* f*o", and{Nodes: nodes{wildcard{"", "te?t"}, wildcard{"", "*foo*"}, wildcard{"", "f*o"}}}},
 		{`te\?t?`, wildcard{"", `te\?t?`}},
-		{"foo~ foo~1 foo~0 foo~9 foo~0.5", and{Nodes: nodes{fuzzy{"", "foo", 2}, fuzzy{"", "foo", 1}, fuzzy{"", "foo", 0}, fuzzy{"", "foo", 2}, fuzzy{"", "foo", 1}}}},
+		{"foo~ foo~1 foo~0 foo~9 foo~0.5", and{Nodes: nodes{fuzzy{"", "foo", 2}, fuzzy{"", "foo", 1},
+			fuzzy{"", "foo", 0}, fuzzy{"", "foo", 2}, fuzzy{"", "foo", 1}}}},
 		{"foo~1^2 foo^2~1", and{Nodes: nodes{boost{fuzzy{"", "foo", 1}, 2}, boost{fuzzy{"", "foo", 1}, 2}}}},
 		{"foo^2.5", boost{word("foo"), 2.5}},
 		{"foo^1", word("foo")},
 		{"foo^" + strings.Repeat("9", 400), boost{word("foo"), 1e6}},
 		{"timestamp:[now/d-1d TO *]", rng{Field: "timestamp", Low: "now/d-1d"}},
 		{"content_length:{10 TO 20]", rng{Field: "content_length", Low: "10", High: "20", LowExcl: true}},
-		{`last_modified:["2025-01-01 00:00" TO 2025-12-31}`, rng{Field: "last_modified", Low: "2025-01-01 00:00", High: "2025-12-31", HighExcl: true}},
+		{`last_modified:["2025-01-01 00:00" TO 2025-12-31}`,
+			rng{Field: "last_modified", Low: "2025-01-01 00:00", High: "2025-12-31", HighExcl: true}},
 		{"[a TO b]", word("[a TO b]")},
 		{"[a TO", and{Nodes: nodes{word("[a"), word("TO")}}},
 		{"content_length:[1 2]", and{Nodes: nodes{word("content_length:[1"), word("2]")}}},
@@ -255,10 +257,14 @@ func docs() []doc {
 }
 
 // scraps are the parts of random queries.
-var scraps = []string{"a", "b", "c", "test", "te*", "*", "*:*", "AND", "OR", "NOT", "&&", "||", "+", "-", "!", "(", ")", "((", "))", `"`, `\"`,
-	`"a b"`, `\`, `\\`, ":", "^", "^2", "~", "~1", "[", "]", "{", "}", "[a TO b]", "content_length:[0 TO *]", `[a" TO b]`, "[a TO", "/", "/x/",
-	"label:hr", "label:*", "label:", `label:"hr"`, "title:", "title:(", "nosuch:a", "sort:score", "allintitle:", "allinurl:", "?", "te?t",
-	"\u3000", "\t", "\n", "'", "&", "|", "TO", `\u0022`, `\u`, "a) OR (b", ") OR (", "!a", "-b", "+c", "\x01", ";", "検索"}
+var scraps = []string{"a", "b", "c", "test", "te*", "*", "*:*", "AND", "OR", "NOT", "&&", "||", "+", "-", "!", "(", ")",
+	"((", "))", `"`, `\"`,
+	`"a b"`, `\`, `\\`, ":", "^", "^2", "~", "~1", "[", "]", "{", "}", "[a TO b]", "content_length:[0 TO *]",
+	`[a" TO b]`, "[a TO", "/", "/x/",
+	"label:hr", "label:*", "label:", `label:"hr"`, "title:", "title:(", "nosuch:a", "sort:score", "allintitle:",
+	"allinurl:", "?", "te?t",
+	"\u3000", "\t", "\n", "'", "&", "|", "TO", `\u0022`, `\u`, "a) OR (b", ") OR (", "!a", "-b", "+c", "\x01", ";",
+	"検索"}
 
 // randomQuery returns a query made of scraps, mostly with blanks between them.
 func randomQuery(r *rand.Rand) string {
@@ -334,7 +340,8 @@ func FuzzParse(f *testing.F) {
 
 func BenchmarkParse(b *testing.B) {
 	q := `(title:"full text"~2^3 OR content:search*) AND -label:hr timestamp:[now-1d TO *] `
-	for name, s := range map[string]string{"usual": q, "longest": strings.Repeat(q, 10_000/len(q)), "deep": strings.Repeat("(", 60) + "a" + strings.Repeat(")", 60)} {
+	for name, s := range map[string]string{"usual": q, "longest": strings.Repeat(q, 10_000/len(q)),
+		"deep": strings.Repeat("(", 60) + "a" + strings.Repeat(")", 60)} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := query.Parse(s); err != nil {

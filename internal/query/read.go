@@ -50,7 +50,8 @@ func read(s string) (text string, relaxed bool, err error) {
 		unparsable := !sentence && strings.Count(s, "(") != strings.Count(s, ")")
 		return strings.Join(plainWords(s), " "), unparsable, nil
 	}
-	everything := strings.ContainsRune(s, '*') || strings.Contains(s, "sort:") // may be asked for, but not with empty quotes
+	everything := strings.ContainsRune(s, '*') || strings.Contains(s,
+		"sort:") // may be asked for, but not with empty quotes
 	for _, text := range []string{s, strings.ReplaceAll(strings.ReplaceAll(s, `\/`, "/"), "/", `\/`)} {
 		if n, err := parseOnce(text); err == nil && (n != (All{}) || everything) {
 			return text, false, nil
@@ -153,7 +154,8 @@ func hasField(w string) bool {
 // blanks between words, with punctuation at their ends and no operator.
 func isPunctuated(s string) bool {
 	words := Fields(s)
-	if field, _ := wholeField(s); field != "" || strings.ContainsAny(s, "\"*~^[]{}\\|&+/") || len(words) > 0 && strings.HasPrefix(words[0], "(") ||
+	if field, _ := wholeField(s); field != "" || strings.ContainsAny(s, "\"*~^[]{}\\|&+/") || len(words) > 0 &&
+		strings.HasPrefix(words[0], "(") ||
 		isPlain(s) && !slices.ContainsFunc(words, isSigns) {
 		return false
 	}
@@ -247,7 +249,8 @@ func hasOnlyOperators(w string) bool {
 // lower case. AND, OR and NOT are omitted unless there is no other word.
 func plainWords(s string) []string {
 	var words, operators []string
-	for piece := range strings.FieldsFuncSeq(strings.ToValidUTF8(s, " "), func(r rune) bool { return !isWordSign(r) && r != '-' && r != '&' }) {
+	for piece := range strings.FieldsFuncSeq(strings.ToValidUTF8(s, " "),
+		func(r rune) bool { return !isWordSign(r) && r != '-' && r != '&' }) {
 		parts := []string{piece}
 		if !plainWord(piece) {
 			parts = strings.FieldsFunc(piece, func(r rune) bool { return r == '-' || r == '&' })

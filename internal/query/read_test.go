@@ -132,7 +132,8 @@ func TestReadUnparsable(t *testing.T) {
 			t.Errorf("Read(%q) = %+v, %v, want %q, relaxed", tt.in, got, err, tt.want)
 		}
 	}
-	for _, in := range []string{"", " ", `"`, "!", "-", "&&", `|| "`, `""`, `" "`, "...", "—", ",", "/", "//", "()", "??", "!=", "😀", strings.Repeat("- ", 5_001)} {
+	for _, in := range []string{"", " ", `"`, "!", "-", "&&", `|| "`, `""`, `" "`, "...", "—", ",", "/", "//", "()",
+		"??", "!=", "😀", strings.Repeat("- ", 5_001)} {
 		if got, err := query.Read(in); !errors.Is(err, errkind.Invalid) {
 			t.Errorf("Read(%q) = %+v, %v, want an error of kind Invalid", in, got, err)
 		}
@@ -153,7 +154,8 @@ func checkRead(t *testing.T, q string, ds []doc) (relaxed bool) {
 	if _, err := query.Parse(r.String()); err != nil {
 		t.Fatalf("Read(%q) = %q, which does not parse: %v", q, r.String(), err)
 	}
-	if again, err := query.Read(r.String()); isPlain(r.String()) && (err != nil || again.String() != r.String() || again.Relaxed()) {
+	if again, err := query.Read(r.String()); isPlain(r.String()) &&
+		(err != nil || again.String() != r.String() || again.Relaxed()) {
 		t.Fatalf("Read(%q) = %q, but Read of that = %q, %v", q, r.String(), again.String(), err)
 	}
 	included := excluded.ReplaceAllString(r.String(), "$1$2")

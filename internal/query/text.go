@@ -157,7 +157,8 @@ func relaxedText(words string) Text {
 	t, err := Parse(words)
 	if err != nil {
 		parts := Fields(words)
-		t, err = Parse(strings.Join(slices.Concat(parts[:min(len(parts), maxAny)], parts[max(len(parts)-maxAny, 0):]), " "))
+		t, err = Parse(strings.Join(slices.Concat(parts[:min(len(parts), maxAny)], parts[max(len(parts)-maxAny, 0):]),
+			" "))
 	}
 	if err != nil {
 		return Text{}

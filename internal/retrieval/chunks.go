@@ -119,7 +119,8 @@ func SearchChunks(ctx context.Context, s ChunkStore, q search.ChunkQuery, o Opti
 // searchNearest returns the chunks that are closest in meaning to what was typed.
 func searchNearest(ctx context.Context, s ChunkStore, q search.Query, o Options) (*search.ChunkPage, error) {
 	if o.Vector == nil {
-		return nil, fmt.Errorf("without a model, nothing can be found by meaning: search by words: %w", errkind.Unsupported)
+		return nil, fmt.Errorf("without a model, nothing can be found by meaning: search by words: %w",
+			errkind.Unsupported)
 	}
 	until, ok := ctx.Deadline()
 	limit := time.Minute
@@ -131,7 +132,8 @@ func searchNearest(ctx context.Context, s ChunkStore, q search.Query, o Options)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("computing the vector of the query took too long: try again, or search by words: %w", errkind.Timeout)
+		return nil, fmt.Errorf("computing the vector of the query took too long: try again, or search by words: %w",
+			errkind.Timeout)
 	case err != nil:
 		return nil, fmt.Errorf("computing the vector of the query: %w", err)
 	case vector == nil:

@@ -131,7 +131,8 @@ func (p *Plan) addPieces(missing []string) bool {
 // letters are left out.
 func lookedUp(missing []string) (words []string, of []int) {
 	for i, text := range missing {
-		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }) {
+		for w := range strings.FieldsFuncSeq(text,
+			func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }) {
 			n := utf8.RuneCountInString(w)
 			if n < leastLetter || n > query.MaxFuzzyWord || strings.ContainsFunc(w, isCJKOrDigit) {
 				continue

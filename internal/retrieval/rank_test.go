@@ -40,23 +40,31 @@ func TestRank(t *testing.T) {
 		want      []int64
 	}{
 		{"nothing", some, nil, 0, []int64{}},
-		{"order of the store", some, []Document{words(4, 5), words(2, 5), words(3, 1), other(1), other(9)}, 0, []int64{4, 2, 3, 1, 9}},
+		{"order of the store", some, []Document{words(4, 5), words(2, 5), words(3, 1), other(1), other(9)}, 0,
+			[]int64{4, 2, 3, 1, 9}},
 		{"all words", some, []Document{words(1, 5), words(2, 4.5, complete)}, 1, []int64{2, 1}},
-		{"all words, of which all are needed", &Plan{}, []Document{words(1, 5), words(2, 4.5, complete)}, 1, []int64{1, 2}},
+		{"all words, of which all are needed", &Plan{}, []Document{words(1, 5), words(2, 4.5, complete)}, 1,
+			[]int64{1, 2}},
 		{"all words are not enough", some, []Document{words(1, 5), words(2, 4, complete)}, 1, []int64{1, 2}},
 		{"language", &Plan{Language: "de"}, []Document{words(1, 5), words(2, 4.5, same)}, 0, []int64{2, 1}},
 		{"no language", &Plan{}, []Document{words(1, 5), words(2, 4.5, same)}, 0, []int64{1, 2}},
 		{"title", some, []Document{words(1, 5), words(2, 1, titled), words(3, 2, titled)}, 0, []int64{3, 2, 1}},
 		{"title of one document", some, []Document{words(2, 1, titled)}, 0, []int64{2}},
 		{"titles do not count", &Plan{}, []Document{words(1, 5), words(2, 1, titled)}, 0, []int64{1, 2}},
-		{"title without a word", some, []Document{words(1, 5), {Number: 2, Chunk: -1, NearChunk: -1, Titled: true}}, 0, []int64{1, 2}},
-		{"duplicates", some, []Document{words(1, 5, text("x")), words(2, 4, text("x")), words(3, 3, text("y")), other(4), other(5)}, 0, []int64{1, 3, 4, 5}},
-		{"meaning", some, []Document{words(1, 5, near(.1)), words(2, 4, near(.9)), words(3, 3, near(.2))}, 0, []int64{2, 1, 3}},
-		{"near without a word", some, []Document{words(1, 5, near(.1)), words(2, 4, near(.2)), {Number: 7, Chunk: -1, NearChunk: 0, Cosine: .9}, other(3)}, 0,
+		{"title without a word", some, []Document{words(1, 5), {Number: 2, Chunk: -1, NearChunk: -1, Titled: true}}, 0,
+			[]int64{1, 2}},
+		{"duplicates", some, []Document{words(1, 5, text("x")), words(2, 4, text("x")), words(3, 3, text("y")),
+			other(4), other(5)}, 0, []int64{1, 3, 4, 5}},
+		{"meaning", some, []Document{words(1, 5, near(.1)), words(2, 4, near(.9)), words(3, 3, near(.2))}, 0,
+			[]int64{2, 1, 3}},
+		{"near without a word", some, []Document{words(1, 5, near(.1)), words(2, 4, near(.2)),
+			{Number: 7, Chunk: -1, NearChunk: 0, Cosine: .9}, other(3)}, 0,
 			[]int64{7, 1, 2, 3}},
 		{"without vectors, by words", some, []Document{words(1, 5), words(2, 4, near(.9))}, 0, []int64{1, 2}},
-		{"the only document with all words", some, []Document{words(1, 5, complete, near(.1)), words(2, 4, near(.9))}, 1, []int64{1, 2}},
-		{"one of several with all words", some, []Document{words(1, 5, complete, near(.1)), words(2, 4.8, complete, near(.9))}, 2, []int64{2, 1}},
+		{"the only document with all words", some, []Document{words(1, 5, complete, near(.1)), words(2, 4, near(.9))},
+			1, []int64{1, 2}},
+		{"one of several with all words", some, []Document{words(1, 5, complete, near(.1)),
+			words(2, 4.8, complete, near(.9))}, 2, []int64{2, 1}},
 	} {
 		got := []int64{}
 		list := rank(tt.plan, &Candidates{Documents: tt.documents, Complete: tt.complete})
@@ -77,11 +85,13 @@ func TestRank(t *testing.T) {
 func TestRankDepth(t *testing.T) {
 	c := &Candidates{}
 	for i := range 60 {
-		c.Documents = append(c.Documents, words(int64(i), 100-float64(i)/1000, func(d *Document) { d.Complete = i >= 40 }))
+		c.Documents = append(c.Documents, words(int64(i), 100-float64(i)/1000,
+			func(d *Document) { d.Complete = i >= 40 }))
 	}
 	list := rank(&Plan{Some: true}, c)
 	if list[0].Number != 40 || list[9].Number != 49 || list[10].Number != 0 || list[59].Number != 59 {
-		t.Errorf("order %d, %d, %d, ..., %d, want 40, 49, 0, ..., 59", list[0].Number, list[9].Number, list[10].Number, list[59].Number)
+		t.Errorf("order %d, %d, %d, ..., %d, want 40, 49, 0, ..., 59", list[0].Number, list[9].Number, list[10].Number,
+			list[59].Number)
 	}
 	if c.Documents[40].Score != 100-40.0/1000 {
 		t.Errorf("the score of a candidate became %v", c.Documents[40].Score)
@@ -99,10 +109,13 @@ func TestPassageChunks(t *testing.T) {
 		want   []chosen
 	}{
 		{"none", nil, []chosen{{-1, 0}, {-2, 1}, {-3, 2}}},
-		{"words", []Chunk{{Document: 20, Score: 3}, {Document: 20, Number: 4, Score: 2}, {Document: 10, Score: 1}}, []chosen{{0, 1}, {1, 1}, {2, 0}, {-3, 2}}},
-		{"meaning", []Chunk{{Document: 10, Score: 3, Cosine: .1, HasCosine: true}, {Document: 20, Score: 2, Cosine: .2, HasCosine: true}, {Document: 30, Cosine: .9, HasCosine: true}},
+		{"words", []Chunk{{Document: 20, Score: 3}, {Document: 20, Number: 4, Score: 2}, {Document: 10, Score: 1}},
+			[]chosen{{0, 1}, {1, 1}, {2, 0}, {-3, 2}}},
+		{"meaning", []Chunk{{Document: 10, Score: 3, Cosine: .1, HasCosine: true},
+			{Document: 20, Score: 2, Cosine: .2, HasCosine: true}, {Document: 30, Cosine: .9, HasCosine: true}},
 			[]chosen{{0, 0}, {2, 2}, {1, 1}}},
-		{"meaning outweighs words", []Chunk{{Document: 10, Score: 3, Cosine: .1, HasCosine: true}, {Document: 20, Score: 2.9, Cosine: .9, HasCosine: true},
+		{"meaning outweighs words", []Chunk{{Document: 10, Score: 3, Cosine: .1, HasCosine: true},
+			{Document: 20, Score: 2.9, Cosine: .9, HasCosine: true},
 			{Document: 30, Score: 1, Cosine: .1, HasCosine: true}}, []chosen{{1, 1}, {0, 0}, {2, 2}}},
 	} {
 		var got []chosen
@@ -126,9 +139,11 @@ func TestRankChunks(t *testing.T) {
 		{"scores in 0..1", Candidates{Chunks: []Chunk{{Document: 1, Score: 10}}}, 3, []Chunk{{Document: 1, Score: .5}}},
 		{"all words", Candidates{Chunks: []Chunk{{Document: 1, Score: 10}, {Document: 2, Score: 9, Complete: true}}}, 1,
 			[]Chunk{{Document: 2, Score: 10.8 / 20.8, Complete: true}}},
-		{"documents without a chunk", Candidates{Chunks: []Chunk{{Document: 1, Score: 10}}, Documents: []Document{other(5), other(1)}}, 3,
+		{"documents without a chunk", Candidates{Chunks: []Chunk{{Document: 1, Score: 10}},
+			Documents: []Document{other(5), other(1)}}, 3,
 			[]Chunk{{Document: 1, Score: .5}, {Document: 5}}},
-		{"far in meaning", Candidates{Chunks: []Chunk{{Document: 1, Score: 10, Cosine: .1, HasCosine: true}, {Document: 2, Cosine: .2, HasCosine: true}}}, 3,
+		{"far in meaning", Candidates{Chunks: []Chunk{{Document: 1, Score: 10, Cosine: .1, HasCosine: true},
+			{Document: 2, Cosine: .2, HasCosine: true}}}, 3,
 			[]Chunk{{Document: 1, Score: 1, Cosine: .1, HasCosine: true}}},
 	} {
 		got := rankChunks(some, &tt.c, tt.n)
@@ -141,7 +156,8 @@ func TestRankChunks(t *testing.T) {
 // TestSpread checks that a document has at most three chunks before those of
 // others, and that documents without a good chunk follow.
 func TestSpread(t *testing.T) {
-	best := []Chunk{{Document: 1, Score: 9}, {Document: 1, Score: 8}, {Document: 1, Score: 7}, {Document: 1, Score: 6}, {Document: 2, Score: 5}}
+	best := []Chunk{{Document: 1, Score: 9}, {Document: 1, Score: 8}, {Document: 1, Score: 7}, {Document: 1, Score: 6},
+		{Document: 2, Score: 5}}
 	others := []Chunk{{Document: 1}, {Document: 3}}
 	for n, want := range map[int][]int{0: {}, 2: {1, 1}, 4: {1, 1, 1, 2}, 5: {1, 1, 1, 2, 3}, 9: {1, 1, 1, 1, 2, 3}} {
 		got := []int{}

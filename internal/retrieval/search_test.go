@@ -76,7 +76,8 @@ func (c noContents) Beginnings(_ context.Context, places []int) ([]string, error
 
 // options returns options with an embedder that takes some time.
 func options(takes time.Duration) Options {
-	return Options{Languages: []analysis.Language{analysis.English}, Wait: 50 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+	return Options{Languages: []analysis.Language{analysis.English}, Wait: 50 * time.Millisecond,
+		Log: slog.New(slog.DiscardHandler),
 		Vector: func(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
@@ -106,11 +107,16 @@ func TestSearchOnce(t *testing.T) {
 	}{
 		{"one word", search.Query{Text: query.MustParse("red"), Num: 8}, 8, false, false, []int64{1, 2, 3}},
 		{"two words", search.Query{Text: query.MustParse("red boat"), Num: 8}, 50, false, false, []int64{1, 2, 3}},
-		{"three words", search.Query{Text: query.MustParse("red boat lake"), Num: 8}, 100, true, true, []int64{1, 2, 3}},
-		{"a later page", search.Query{Text: query.MustParse("red boat lake"), Start: 190, Num: 8}, 198, true, true, nil},
-		{"the second hit", search.Query{Text: query.MustParse("red boat lake"), Start: 1, Num: 1}, 100, true, true, []int64{2}},
-		{"an order", search.Query{Text: query.MustParse("red boat lake"), Num: 8, Sort: []search.SortKey{{Field: "filename"}}}, 8, true, false, []int64{1, 2, 3}},
-		{"an expression", search.Query{Text: query.MustParse("red OR boat"), Num: 8}, 50, false, false, []int64{1, 2, 3}},
+		{"three words", search.Query{Text: query.MustParse("red boat lake"), Num: 8}, 100, true, true,
+			[]int64{1, 2, 3}},
+		{"a later page", search.Query{Text: query.MustParse("red boat lake"), Start: 190, Num: 8}, 198, true, true,
+			nil},
+		{"the second hit", search.Query{Text: query.MustParse("red boat lake"), Start: 1, Num: 1}, 100, true, true,
+			[]int64{2}},
+		{"an order", search.Query{Text: query.MustParse("red boat lake"), Num: 8,
+			Sort: []search.SortKey{{Field: "filename"}}}, 8, true, false, []int64{1, 2, 3}},
+		{"an expression", search.Query{Text: query.MustParse("red OR boat"), Num: 8}, 50, false, false,
+			[]int64{1, 2, 3}},
 		{"no hits", search.Query{Text: query.MustParse("red boat lake")}, 0, true, true, nil},
 		{"everything", search.Query{Num: 2}, 50, false, false, []int64{1, 2}},
 	} {
@@ -121,8 +127,10 @@ func TestSearchOnce(t *testing.T) {
 			continue
 		}
 		r := s.requests[0]
-		if r.Depth != tt.depth || s.plans[0].Some != tt.some || (r.Vector != nil) != tt.vector || !slices.Equal(s.read, tt.read) {
-			t.Errorf("%s: depth %d, some %v, vector %v, read %v, want %d, %v, %v, %v", tt.name, r.Depth, s.plans[0].Some, r.Vector, s.read,
+		if r.Depth != tt.depth || s.plans[0].Some != tt.some || (r.Vector != nil) != tt.vector ||
+			!slices.Equal(s.read, tt.read) {
+			t.Errorf("%s: depth %d, some %v, vector %v, read %v, want %d, %v, %v, %v", tt.name, r.Depth,
+				s.plans[0].Some, r.Vector, s.read,
 				tt.depth, tt.some, tt.vector, tt.read)
 		}
 	}
@@ -144,13 +152,18 @@ func TestSearchAgain(t *testing.T) {
 			similar []string
 		}{
 			{"all words are known", "red boat lake", 0, Candidates{Total: 1, Complete: 1}, false, nil, 0, true, nil},
-			{"the vector is late", "red boat lake", 200 * time.Millisecond, Candidates{Total: 1, Complete: 1}, false, nil, 0, false, nil},
-			{"late, and nothing has all words", "red boat lake", 200 * time.Millisecond, Candidates{Total: 1}, true, nil, 0, true, nil},
+			{"the vector is late", "red boat lake", 200 * time.Millisecond, Candidates{Total: 1, Complete: 1}, false,
+				nil, 0, false, nil},
+			{"late, and nothing has all words", "red boat lake", 200 * time.Millisecond, Candidates{Total: 1}, true,
+				nil, 0, true, nil},
 			{"too late", "red boat lake", 2 * time.Second, Candidates{}, false, nil, 0, false, nil},
-			{"a misspelled word", "red baot lake", 0, Candidates{Total: 1, Missing: []string{"baot"}}, true, []query.Node{query.Term{Text: "boat"}}, 0, true,
+			{"a misspelled word", "red baot lake", 0, Candidates{Total: 1, Missing: []string{"baot"}}, true,
+				[]query.Node{query.Term{Text: "boat"}}, 0, true,
 				[]string{"boat", "coat"}},
-			{"an unknown word", "red zzzzz lake", 0, Candidates{Total: 1, Missing: []string{"zzzzz"}}, false, nil, 0, true, nil},
-			{"two misspelled words", "baot lkae", 0, Candidates{Missing: []string{"baot", "lkae"}}, false, nil, 0, false, []string{"boat", "coat", "lake"}},
+			{"an unknown word", "red zzzzz lake", 0, Candidates{Total: 1, Missing: []string{"zzzzz"}}, false, nil, 0,
+				true, nil},
+			{"two misspelled words", "baot lkae", 0, Candidates{Missing: []string{"baot", "lkae"}}, false, nil, 0,
+				false, []string{"boat", "coat", "lake"}},
 			{"pieces", "red boat 東京都庁", 0, Candidates{Total: 1, Missing: []string{"東京都庁"}}, true, nil, 3, true, nil},
 		} {
 			second := Candidates{Total: 7, Complete: 7}
@@ -170,8 +183,10 @@ func TestSearchAgain(t *testing.T) {
 				n, total = 2, 7
 			}
 			last := s.plans[len(s.plans)-1]
-			if len(s.requests) != n || p.Total != total || (s.requests[n-1].Vector != nil) != tt.vector || len(last.Pieces) != tt.pieces {
-				t.Errorf("%s: %d requests, total %d, vector %v, pieces %v", tt.name, len(s.requests), p.Total, s.requests[len(s.requests)-1].Vector, last.Pieces)
+			if len(s.requests) != n || p.Total != total || (s.requests[n-1].Vector != nil) != tt.vector ||
+				len(last.Pieces) != tt.pieces {
+				t.Errorf("%s: %d requests, total %d, vector %v, pieces %v", tt.name, len(s.requests), p.Total,
+					s.requests[len(s.requests)-1].Vector, last.Pieces)
 			}
 			if diff := cmp.Diff(tt.similar, p.DidYouMean); diff != "" {
 				t.Errorf("%s: DidYouMean (-want +got)\n%s", tt.name, diff)
@@ -211,7 +226,8 @@ func TestPlan(t *testing.T) {
 			words = append(words, w.Text)
 		}
 		if !slices.Equal(words, tt.words) || p.Some != tt.some || len(p.Extra) != tt.extra {
-			t.Errorf("newPlan(%q) = %+v, want words %q, some %v and %d other conditions", tt.text, p, tt.words, tt.some, tt.extra)
+			t.Errorf("newPlan(%q) = %+v, want words %q, some %v and %d other conditions", tt.text, p, tt.words, tt.some,
+				tt.extra)
 		}
 		if tt.signs != nil && len(p.Signs) != len(tt.signs) {
 			t.Errorf("newPlan(%q) has signs %q, want %q", tt.text, p.Signs, tt.signs)
@@ -232,17 +248,22 @@ func TestSearchChunks(t *testing.T) {
 		some   bool      // of the last one
 		staged bool
 	}{
-		{"by words", search.ChunkQuery{Text: query.MustParse("red boat lake"), Ranking: search.ByWords, Top: 5}, always(chunks), []float64{0}, true, true},
-		{"by both", search.ChunkQuery{Text: query.MustParse("red boat lake"), Top: 5}, always(chunks), []float64{.25}, true, true},
-		{"two words are found", search.ChunkQuery{Text: query.MustParse("red boat"), Top: 5}, always(chunks), []float64{0}, false, false},
-		{"two words are not found", search.ChunkQuery{Text: query.MustParse("red boat"), Top: 5}, func(r Request, p Plan) *Candidates {
-			if p.Some {
-				return &chunks
-			}
-			return &Candidates{}
-		}, []float64{0, .4}, true, false},
+		{"by words", search.ChunkQuery{Text: query.MustParse("red boat lake"), Ranking: search.ByWords, Top: 5},
+			always(chunks), []float64{0}, true, true},
+		{"by both", search.ChunkQuery{Text: query.MustParse("red boat lake"), Top: 5}, always(chunks), []float64{.25},
+			true, true},
+		{"two words are found", search.ChunkQuery{Text: query.MustParse("red boat"), Top: 5}, always(chunks),
+			[]float64{0}, false, false},
+		{"two words are not found", search.ChunkQuery{Text: query.MustParse("red boat"), Top: 5},
+			func(r Request, p Plan) *Candidates {
+				if p.Some {
+					return &chunks
+				}
+				return &Candidates{}
+			}, []float64{0, .4}, true, false},
 		{"by meaning", search.ChunkQuery{Text: query.MustParse("red boat"), Ranking: search.ByMeaning, Top: 5},
-			always(Candidates{Total: 2, Chunks: []Chunk{{Document: 1, Cosine: .5, HasCosine: true}, {Document: 2, Cosine: -.4, HasCosine: true}}}), []float64{0}, false, false},
+			always(Candidates{Total: 2, Chunks: []Chunk{{Document: 1, Cosine: .5, HasCosine: true},
+				{Document: 2, Cosine: -.4, HasCosine: true}}}), []float64{0}, false, false},
 	} {
 		s := &fakeStore{gather: tt.gather}
 		p, err := SearchChunks(t.Context(), s, tt.q, options(0))
@@ -254,13 +275,15 @@ func TestSearchChunks(t *testing.T) {
 			near = append(near, r.Near)
 		}
 		if !slices.Equal(near, tt.near) || s.plans[len(s.plans)-1].Some != tt.some {
-			t.Errorf("%s: least cosines %v, last plan %+v, want %v, some %v", tt.name, near, s.plans[len(s.plans)-1], tt.near, tt.some)
+			t.Errorf("%s: least cosines %v, last plan %+v, want %v, some %v", tt.name, near, s.plans[len(s.plans)-1],
+				tt.near, tt.some)
 		}
 	}
 	late := options(time.Hour)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := SearchChunks(ctx, &fakeStore{}, search.ChunkQuery{Text: query.MustParse("red"), Ranking: search.ByMeaning, Top: 5}, late); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := SearchChunks(ctx, &fakeStore{}, search.ChunkQuery{Text: query.MustParse("red"),
+		Ranking: search.ByMeaning, Top: 5}, late); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("SearchChunks() beyond the time of the caller = %v, want its error", err)
 	}
 }

@@ -47,7 +47,8 @@ func TestNoIgnorableCharacterPasses(t *testing.T) {
 					t.Errorf("%s(%+q) = %+q, want \"ab\"", name, in, got)
 				}
 			}
-			for name, got := range map[string]string{"Escape": Escape(in), "QuoteJSON": QuoteJSON(in), "QuoteYAML": QuoteYAML(in)} {
+			for name, got := range map[string]string{"Escape": Escape(in), "QuoteJSON": QuoteJSON(in),
+				"QuoteYAML": QuoteYAML(in)} {
 				if strings.ContainsFunc(got, Invisible) {
 					t.Errorf("%s(%+q) = %+q, which has an invisible character", name, in, got)
 				}
@@ -179,7 +180,8 @@ func FuzzSanitize(f *testing.F) {
 			t.Errorf("Escape(%+q) = %+q", s, got)
 		}
 		var back string
-		if err := json.Unmarshal([]byte(QuoteJSON(s)), &back); err != nil || back != strings.ToValidUTF8(back, "\ufffd") {
+		if err := json.Unmarshal([]byte(QuoteJSON(s)), &back); err != nil ||
+			back != strings.ToValidUTF8(back, "\ufffd") {
 			t.Errorf("QuoteJSON(%+q) = %s: %v", s, QuoteJSON(s), err)
 		}
 		if got := QuoteYAML(s); strings.Contains(got, "---") || strings.ContainsFunc(got, Invisible) {

@@ -99,7 +99,8 @@ func (s *Schema) checkObject(n *jsonschema.Schema, path string, m map[string]any
 			out[name] = checked
 		case slices.Contains(n.Required, name):
 			want := want(p)
-			return nil, &Error{Argument: full, Message: fmt.Sprintf("argument %q is missing: want %s", full, want), Want: want}
+			return nil, &Error{Argument: full, Message: fmt.Sprintf("argument %q is missing: want %s", full, want),
+				Want: want}
 		case p.Default != nil:
 			out[name] = p.Default
 		}

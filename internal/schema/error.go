@@ -29,7 +29,8 @@ func (e *Error) Unwrap() error { return errkind.Invalid }
 // mismatch returns the error for a value that the schema does not allow.
 func mismatch(n *jsonschema.Schema, path string, v any) error {
 	want := want(n)
-	return &Error{Argument: path, Message: fmt.Sprintf("argument %q: got %s, want %s", path, shown(v), want), Want: want}
+	return &Error{Argument: path, Message: fmt.Sprintf("argument %q: got %s, want %s", path, shown(v), want),
+		Want: want}
 }
 
 // unknownArgument returns the error for a member of the object at path that the

@@ -65,7 +65,8 @@ func TestMarshalJSON(t *testing.T) {
 		want   string
 	}{
 		{of[struct{}](t, nil), `{"type":"object","properties":{},"additionalProperties":false}`},
-		{of[small](t, nil), `{"type":"object","properties":{` + b + `,` + a + `,"o":{"type":"object","additionalProperties":true},` +
+		{of[small](t, nil), `{"type":"object","properties":{` + b + `,` + a +
+			`,"o":{"type":"object","additionalProperties":true},` +
 			p + `,` + l + `},"required":["b"],"additionalProperties":false}`},
 		{of[small](t, func(s *jsonschema.Schema) {
 			s.Properties = map[string]*jsonschema.Schema{"a": s.Properties["a"]}
@@ -122,7 +123,8 @@ func TestCheckAccepts(t *testing.T) {
 		{` {"size" : 5.0, "query":"<a>&"} `, `{"query":"<a>&","size":5}`},
 		{`{"query":"üüüüü","size":1e2}`, `{"query":"üüüüü","size":100}`},
 		{`{"query":"x","boost":-1.50,"exact":false}`, `{"boost":-1.50,"exact":false,"query":"x","size":20}`},
-		{`{"query":"x","fields":"ab","ids":[1,"a",null]}`, `{"fields":["ab"],"ids":[1,"a",null],"query":"x","size":20}`},
+		{`{"query":"x","fields":"ab","ids":[1,"a",null]}`,
+			`{"fields":["ab"],"ids":[1,"a",null],"query":"x","size":20}`},
 		{`{"query":"x","fields":[]}`, `{"fields":[],"query":"x","size":20}`},
 		{`{"query":"x","extra":{"any":{"thing":1}}}`, `{"extra":{"any":{"thing":1}},"query":"x","size":20}`},
 		{`{"query":"x","tags":{"a":["b"],"c":[]}}`, `{"query":"x","size":20,"tags":{"a":["b"],"c":[]}}`},
@@ -142,7 +144,8 @@ func TestCheckAccepts(t *testing.T) {
 
 func TestCheckErrors(t *testing.T) {
 	searching := of[searching](t, longFields)
-	const query, size, sort, list = "a string of 1 to 5 characters", "an integer from 1 to 100", `one of "score", "date" or "size"`, "a list of at most 2 items"
+	const query, size, sort, list = "a string of 1 to 5 characters", "an integer from 1 to 100",
+		`one of "score", "date" or "size"`, "a list of at most 2 items"
 	long := strings.Repeat("ä", 100)
 	for _, tc := range []struct{ args, argument, message, want string }{
 		{`{`, "", "the arguments are not valid JSON", ""},
@@ -157,22 +160,31 @@ func TestCheckErrors(t *testing.T) {
 		{`{"query":"x","size":2.5}`, "size", `argument "size": got 2.5, want ` + size, size},
 		{`{"query":"x","size":"5"}`, "size", `argument "size": got "5", want ` + size, size},
 		{`{"query":"x","size":1e400}`, "size", `argument "size": got 1e400, want ` + size, size},
-		{`{"query":"x","boost":11}`, "boost", `argument "boost": got 11, want a number of at most 10`, "a number of at most 10"},
+		{`{"query":"x","boost":11}`, "boost", `argument "boost": got 11, want a number of at most 10`,
+			"a number of at most 10"},
 		{`{"query":"x","exact":"true"}`, "exact", `argument "exact": got "true", want true or false`, "true or false"},
 		{`{"query":"x","sort":"title"}`, "sort", `argument "sort": got "title", want ` + sort, sort},
-		{`{"query":"x","fields":["ab","cd","ef"]}`, "fields", `argument "fields": got ["ab","cd","ef"], want ` + list, list},
+		{`{"query":"x","fields":["ab","cd","ef"]}`, "fields", `argument "fields": got ["ab","cd","ef"], want ` + list,
+			list},
 		{`{"query":"x","fields":5}`, "fields", `argument "fields": got 5, want ` + list, list},
-		{`{"query":"x","fields":["ab","c"]}`, "fields[1]", `argument "fields[1]": got "c", want a string of at least 2 characters`, "a string of at least 2 characters"},
+		{`{"query":"x","fields":["ab","c"]}`, "fields[1]",
+			`argument "fields[1]": got "c", want a string of at least 2 characters`,
+			"a string of at least 2 characters"},
 		{`{"query":"x","ids":"a"}`, "ids", `argument "ids": got "a", want a list`, "a list"},
 		{`{"query":"x","extra":[]}`, "extra", `argument "extra": got [], want an object`, "an object"},
-		{`{"query":"x","tags":{"a":["b"],"c":[1]}}`, "tags.c[0]", `argument "tags.c[0]": got 1, want a string`, "a string"},
-		{`{"query":"x","tags":{"` + long + `":null}}`, "tags." + long[:160] + "…", `argument "tags.` + long[:160] + `…": got null, want a list`, "a list"},
+		{`{"query":"x","tags":{"a":["b"],"c":[1]}}`, "tags.c[0]", `argument "tags.c[0]": got 1, want a string`,
+			"a string"},
+		{`{"query":"x","tags":{"` + long + `":null}}`, "tags." + long[:160] + "…",
+			`argument "tags.` + long[:160] + `…": got null, want a list`, "a list"},
 		{`{"query":"x","geo":{}}`, "geo.point", `argument "geo.point" is missing: want a string`, "a string"},
-		{`{"query":"x","geo":{"point":"","distance":0}}`, "geo.distance", `argument "geo.distance": got 0, want a number of at least 0.5`, "a number of at least 0.5"},
-		{`{"query":"x","geo":{"pont":1}}`, "geo.pont", `there is no argument "geo.pont", did you mean "geo.point"?`, "geo.point"},
+		{`{"query":"x","geo":{"point":"","distance":0}}`, "geo.distance",
+			`argument "geo.distance": got 0, want a number of at least 0.5`, "a number of at least 0.5"},
+		{`{"query":"x","geo":{"pont":1}}`, "geo.pont", `there is no argument "geo.pont", did you mean "geo.point"?`,
+			"geo.point"},
 		{`{"query":"x","Size":5}`, "Size", `there is no argument "Size", did you mean "size"?`, "size"},
 		{`{"q":1}`, "q", `there is no argument "q", there are query, size, boost, exact, sort, fields, ids, extra, tags, geo`, "no such argument"},
-		{`{"` + long + `":1}`, long[:160] + "…", `there is no argument "` + long[:160] + `…", there are query, size, boost, exact, sort, fields, ids, extra, tags, geo`, "no such argument"},
+		{`{"` + long + `":1}`, long[:160] + "…", `there is no argument "` + long[:160] +
+			`…", there are query, size, boost, exact, sort, fields, ids, extra, tags, geo`, "no such argument"},
 	} {
 		_, err := searching.Check([]byte(tc.args))
 		e, ok := errors.AsType[*schema.Error](err)

@@ -48,7 +48,8 @@ func (q Query) Validate(facetFields []string) error {
 		return &errkind.Argument{Name: "start", Value: q.Start, Want: "an integer from 0"}
 	case q.Start > Window-max(q.Num, 1):
 		return &errkind.Argument{Name: "start", Value: q.Start,
-			Want: fmt.Sprintf("start and page size of at most %d together; narrow the query to see what lies beyond", Window)}
+			Want: fmt.Sprintf("start and page size of at most %d together; narrow the query to see what lies beyond",
+				Window)}
 	}
 	for _, k := range q.Sort {
 		if !slices.Contains(SortFields[:], k.Field) || len(q.Sort) > len(SortFields) {
@@ -87,16 +88,19 @@ func (f *Facets) validate(fields []string) error {
 	}
 	for _, text := range f.Queries {
 		if _, err := query.Parse(text); err != nil || strings.TrimSpace(text) == "" {
-			return &errkind.Argument{Name: "facets.query", Value: text, Want: "a query with at least one word, for example filetype:pdf"}
+			return &errkind.Argument{Name: "facets.query", Value: text,
+				Want: "a query with at least one word, for example filetype:pdf"}
 		}
 	}
 	switch {
 	case f.Size < 0:
 		return &errkind.Argument{Name: "facets.size", Value: f.Size, Want: "an integer from 1, or 0 for the default"}
 	case f.MinDocCount < 0:
-		return &errkind.Argument{Name: "facets.minDocCount", Value: f.MinDocCount, Want: "an integer from 1, or 0 for the default"}
+		return &errkind.Argument{Name: "facets.minDocCount", Value: f.MinDocCount,
+			Want: "an integer from 1, or 0 for the default"}
 	case f.Sort != "" && !slices.Contains(FacetSorts[:], f.Sort):
-		return &errkind.Argument{Name: "facets.sort", Value: f.Sort, Want: "one of " + strings.Join(FacetSorts[:], ", ")}
+		return &errkind.Argument{Name: "facets.sort", Value: f.Sort,
+			Want: "one of " + strings.Join(FacetSorts[:], ", ")}
 	}
 	return nil
 }
@@ -133,7 +137,8 @@ func (q SuggestQuery) Validate() error {
 	case q.Num < 1 || q.Num > MaxNum:
 		return &errkind.Argument{Name: "num", Value: q.Num, Want: fmt.Sprintf("an integer from 1 to %d", MaxNum)}
 	case len(q.Prefix) > maxPrefix:
-		return &errkind.Argument{Name: "prefix", Value: q.Prefix, Want: fmt.Sprintf("the beginning of a word, at most %d bytes", maxPrefix)}
+		return &errkind.Argument{Name: "prefix", Value: q.Prefix,
+			Want: fmt.Sprintf("the beginning of a word, at most %d bytes", maxPrefix)}
 	}
 	return validLangs(q.Langs)
 }

@@ -21,9 +21,12 @@ func TestValidate(t *testing.T) {
 		q        search.Query
 	}{
 		{"", search.Query{}},
-		{"", search.Query{Text: query.MustParse(`a "b"`), Start: 9_900, Num: 100, Sort: []search.SortKey{{Field: "score"}, {Field: "created", Desc: true}}, Langs: []string{"en", "zh_CN", "zh-Hant-TW"}}},
+		{"", search.Query{Text: query.MustParse(`a "b"`), Start: 9_900, Num: 100,
+			Sort:  []search.SortKey{{Field: "score"}, {Field: "created", Desc: true}},
+			Langs: []string{"en", "zh_CN", "zh-Hant-TW"}}},
 		{"", facets(search.Facets{})},
-		{"", facets(search.Facets{Fields: []string{"label", "host"}, Queries: []string{"a OR b"}, Size: 5, MinDocCount: 2, Sort: "term.asc", Missing: "none"})},
+		{"", facets(search.Facets{Fields: []string{"label", "host"}, Queries: []string{"a OR b"}, Size: 5,
+			MinDocCount: 2, Sort: "term.asc", Missing: "none"})},
 		{"", place("35.68, -139.77", "1.5km")},
 		{"num", search.Query{Num: 101}},
 		{"num", search.Query{Num: -1}},
@@ -33,7 +36,8 @@ func TestValidate(t *testing.T) {
 		{"start", search.Query{Start: math.MaxInt, Num: 100}},
 		{"sort", search.Query{Sort: []search.SortKey{{Field: "title"}}}},
 		{"sort", search.Query{Sort: make([]search.SortKey, 1)}},
-		{"sort", search.Query{Sort: []search.SortKey{{Field: "score"}, {Field: "score"}, {Field: "score"}, {Field: "score"}, {Field: "score"},
+		{"sort", search.Query{Sort: []search.SortKey{{Field: "score"}, {Field: "score"}, {Field: "score"},
+			{Field: "score"}, {Field: "score"},
 			{Field: "score"}, {Field: "score"}, {Field: "score"}, {Field: "score"}}}},
 		{"lang", search.Query{Langs: []string{"en&q=x"}}},
 		{"lang", search.Query{Langs: []string{""}}},
@@ -58,7 +62,8 @@ func TestValidate(t *testing.T) {
 	}
 	for _, test := range tests {
 		err := test.q.Validate([]string{"label", "host"})
-		if a, _ := errors.AsType[*errkind.Argument](err); test.argument == "" && err != nil || test.argument != "" && (a == nil || a.Name != test.argument) {
+		if a, _ := errors.AsType[*errkind.Argument](err); test.argument == "" && err != nil || test.argument != "" &&
+			(a == nil || a.Name != test.argument) {
 			t.Errorf("Validate(%+v) = %v, want an error about %q", test.q, err, test.argument)
 		}
 	}
@@ -72,7 +77,8 @@ func TestValidateSuggest(t *testing.T) {
 		"lang":   {Num: 1, Langs: []string{"?"}},
 	} {
 		err := q.Validate()
-		if a, _ := errors.AsType[*errkind.Argument](err); argument == "" && err != nil || argument != "" && (a == nil || a.Name != argument) {
+		if a, _ := errors.AsType[*errkind.Argument](err); argument == "" && err != nil || argument != "" &&
+			(a == nil || a.Name != argument) {
 			t.Errorf("Validate(%+v) = %v, want an error about %q", q, err, argument)
 		}
 	}

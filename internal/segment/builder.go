@@ -102,7 +102,8 @@ const (
 
 // memory estimates the bytes of memory that writing the segment takes.
 func (b *Builder) memory() int {
-	return bytesOfToken*len(b.tokens) + bytesOfName*len(b.names) + bytesOfWord*len(b.words) + bytesOfWordDoc*len(b.wordDocs) +
+	return bytesOfToken*len(b.tokens) + bytesOfName*len(b.names) + bytesOfWord*len(b.words) +
+		bytesOfWordDoc*len(b.wordDocs) +
 		bytesOfChunk*(len(b.ends)+b.w.docs) + b.stringBytes
 }
 

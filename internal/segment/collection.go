@@ -250,7 +250,8 @@ func (c *Collection) WordsNear(ctx context.Context, word string, edits, most int
 		words = append(words, Word{text, n.docs})
 	}
 	slices.SortFunc(words, func(a, b Word) int {
-		return cmp.Or(cmp.Compare(found[a.Text].distance, found[b.Text].distance), cmp.Compare(b.Docs, a.Docs), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(found[a.Text].distance, found[b.Text].distance), cmp.Compare(b.Docs, a.Docs),
+			cmp.Compare(a.Text, b.Text))
 	})
 	if most == 0 {
 		return words, nil

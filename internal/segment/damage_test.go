@@ -26,7 +26,8 @@ func small(t testing.TB, rnd *rand.Rand, n int) []byte {
 	}
 	var docs []testDoc
 	for i := range n {
-		d := testDoc{row: int64(3 * i), title: tokens(i % 3), name: tokens(i % 2), words: map[string]bool{"Word": i%4 == 0}}
+		d := testDoc{row: int64(3 * i), title: tokens(i % 3), name: tokens(i % 2),
+			words: map[string]bool{"Word": i%4 == 0}}
 		for range 1 + 2*i {
 			d.chunks = append(d.chunks, testChunk{tokens(i % 2), tokens(rnd.IntN(6))})
 			if text := &d.chunks[len(d.chunks)-1].text; rnd.IntN(8) > 0 {
@@ -45,7 +46,8 @@ func small(t testing.TB, rnd *rand.Rand, n int) []byte {
 // that could not be opened.
 func isDamage(err error, segments ...*Segment) bool {
 	var d *Damage
-	return errors.As(err, &d) && errors.Is(err, errkind.Corrupt) && (d.Segment == nil && segments == nil || slices.Contains(segments, d.Segment))
+	return errors.As(err, &d) && errors.Is(err, errkind.Corrupt) &&
+		(d.Segment == nil && segments == nil || slices.Contains(segments, d.Segment))
 }
 
 func TestTruncated(t *testing.T) {
@@ -68,7 +70,8 @@ func TestFlippedBytes(t *testing.T) {
 			data[i] ^= bit
 			s, err := Open(data)
 			if err != nil && !isDamage(err) || err == nil && !isDamage(s.Verify(), s) {
-				t.Errorf("the bits %#x of byte %d of %d are flipped: Open returned %v, Verify no damage", bit, i, len(data), err)
+				t.Errorf("the bits %#x of byte %d of %d are flipped: Open returned %v, Verify no damage", bit, i,
+					len(data), err)
 			}
 			data[i] ^= bit
 		}
@@ -162,7 +165,8 @@ func exercise(t testing.TB, data []byte, other *Segment) {
 	all := searches(t, c, nil, check)
 	searches(t, NewCollection(pair, []Bits{nil, some}), all, check)
 
-	if _, err := Merge(ctx, &limited{t: t, left: 64*len(data) + 1<<20}, func() Spool { return &limited{t: t, left: 64*len(data) + 1<<20} }, []*Segment{s}, none[:1]); err != nil {
+	if _, err := Merge(ctx, &limited{t: t, left: 64*len(data) + 1<<20},
+		func() Spool { return &limited{t: t, left: 64*len(data) + 1<<20} }, []*Segment{s}, none[:1]); err != nil {
 		check("Merge", err)
 	}
 	var out bytes.Buffer
@@ -285,9 +289,12 @@ func TestInconsistent(t *testing.T) {
 		change func(s *Segment, footer []byte)
 		do     func(s *Segment) error
 	}{
-		{"the first document does not begin with the first chunk", func(s *Segment, _ []byte) { le.PutUint32(s.starts, 1) }, merge},
-		{"a document begins before the one before", func(s *Segment, _ []byte) { le.PutUint32(s.starts[4*3:], 0) }, merge},
-		{"a document begins behind all chunks", func(s *Segment, _ []byte) { le.PutUint32(s.starts[4*1:], noChunk) }, top},
+		{"the first document does not begin with the first chunk",
+			func(s *Segment, _ []byte) { le.PutUint32(s.starts, 1) }, merge},
+		{"a document begins before the one before", func(s *Segment, _ []byte) { le.PutUint32(s.starts[4*3:], 0) },
+			merge},
+		{"a document begins behind all chunks", func(s *Segment, _ []byte) { le.PutUint32(s.starts[4*1:], noChunk) },
+			top},
 		{"the documents end before the chunks", func(s *Segment, _ []byte) { le.PutUint32(s.starts[4*s.docs:], uint32(s.start(s.docs)-1)) }, merge},
 		{"rows do not rise", func(s *Segment, _ []byte) { le.PutUint64(s.rows[8*2:], uint64(s.row(1))) }, merge},
 		{"a row is negative", func(s *Segment, _ []byte) { le.PutUint64(s.rows, 1<<63) }, merge},
@@ -295,7 +302,8 @@ func TestInconsistent(t *testing.T) {
 			p := postings(s)
 			le.PutUint32(p[skipEntry:], le.Uint32(p[skipEntry:])-1)
 		}, top},
-		{"chunks of a block do not rise", func(s *Segment, _ []byte) { // a gap that leads back, and one that leads ahead
+		{"chunks of a block do not rise", func(s *Segment,
+			_ []byte) { // a gap that leads back, and one that leads ahead
 			p := postings(s)
 			block := p[2*skipEntry:]
 			block[0] = 32
@@ -316,7 +324,8 @@ func TestInconsistent(t *testing.T) {
 			p := postings(s)[skipEntry+8:]
 			le.PutUint32(p, le.Uint32(p)-1)
 		}, merge},
-		{"postings of a block of terms overlap others", func(s *Segment, _ []byte) { le.PutUint64(s.words.index[indexEntry+8:], 0) }, words},
+		{"postings of a block of terms overlap others",
+			func(s *Segment, _ []byte) { le.PutUint64(s.words.index[indexEntry+8:], 0) }, words},
 		{"terms are not sorted", func(s *Segment, _ []byte) { // the second term of one letter
 			s.terms.data[2] = 'z'
 		}, merge},

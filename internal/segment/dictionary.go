@@ -75,7 +75,8 @@ func (w *walker) enter(block int) {
 	w.left = min(termsInBlock, w.d.n-block*termsInBlock)
 	w.rest = w.d.data[le.Uint32(e):]
 	w.sets = int(le.Uint32(e[4:]))
-	w.name, w.entry = w.name[:0], entry{number: block*termsInBlock - 1, post: int(le.Uint64(e[8:])), pos: int(le.Uint64(e[16:]))}
+	w.name, w.entry = w.name[:0], entry{number: block*termsInBlock - 1, post: int(le.Uint64(e[8:])),
+		pos: int(le.Uint64(e[16:]))}
 }
 
 // next goes to the next term. It returns false if there is none.
@@ -285,7 +286,8 @@ func (d *dictionary) near(word string, edits int, f func(w *walker, distance int
 		if bits.OnesCount32(different) > 2*edits {
 			continue // most terms
 		}
-		if bits.OnesCount32(different&want) > edits || bits.OnesCount32(different&have) > edits || abs(int(want>>letterBits)-int(have>>letterBits)) > edits {
+		if bits.OnesCount32(different&want) > edits || bits.OnesCount32(different&have) > edits ||
+			abs(int(want>>letterBits)-int(have>>letterBits)) > edits {
 			continue
 		}
 		w.at(i)

@@ -79,7 +79,8 @@ func TestDictionary(t *testing.T) {
 			if _, ok := d.find(word); ok != found {
 				t.Errorf("find(%q) = %v, want %v", word, ok, found)
 			}
-			if ok := w.seek([]byte(word)); ok != (at < len(words)) || ok && (string(w.name) != words[at] || w.entry != want[at]) {
+			if ok := w.seek([]byte(word)); ok != (at < len(words)) || ok &&
+				(string(w.name) != words[at] || w.entry != want[at]) {
 				t.Errorf("seek(%q) = %v, at %q", word, ok, w.name)
 			}
 			// The terms under a prefix, and the first one after them.
@@ -212,7 +213,8 @@ func TestWords(t *testing.T) {
 						}
 					}
 					slices.SortFunc(want, func(a, b Word) int {
-						return cmp.Or(cmp.Compare(distance(prefix, a.Text), distance(prefix, b.Text)), cmp.Compare(b.Docs, a.Docs), cmp.Compare(a.Text, b.Text))
+						return cmp.Or(cmp.Compare(distance(prefix, a.Text), distance(prefix, b.Text)),
+							cmp.Compare(b.Docs, a.Docs), cmp.Compare(a.Text, b.Text))
 					})
 					if want = want[:min(10, len(want))]; err != nil || !slices.Equal(got, want) {
 						t.Errorf("WordsNear(%q, %d) = %v (%v), want %v", prefix, edits, got, err, want)

@@ -374,7 +374,8 @@ func (s *Search) occurrences(cursors []*cursor, slop int) (tf float32) {
 
 // follow keeps the starts of phrases whose token number i is at one of the
 // positions. Both are divided by fields.
-func follow(starts []uint32, at [fieldCount + 1]int, positions []uint32, begin [fieldCount + 1]int, i uint32) ([]uint32, [fieldCount + 1]int) {
+func follow(starts []uint32, at [fieldCount + 1]int, positions []uint32, begin [fieldCount + 1]int, i uint32) ([]uint32,
+	[fieldCount + 1]int) {
 	kept := starts[:0]
 	var out [fieldCount + 1]int
 	for f := range fieldCount {

@@ -12,14 +12,16 @@ import (
 // deleted documents may be nil. The rows of the documents of all segments must
 // differ, those that are deleted excepted. Merge keeps the columns in memory, and
 // the postings of one term at a time. spool returns an empty [Spool] for the rest.
-func Merge(ctx context.Context, out io.Writer, spool func() Spool, segments []*Segment, deleted []Bits) (size int64, err error) {
+func Merge(ctx context.Context, out io.Writer, spool func() Spool, segments []*Segment, deleted []Bits) (size int64,
+	err error) {
 	return mergeParts(ctx, out, spool, segments, deleted, nil)
 }
 
 // mergeParts is Merge. If rows is not nil, the row of a document is an index in rows,
 // and documents with the same row are parts of one document: its chunks are in the
 // order of the segments.
-func mergeParts(ctx context.Context, out io.Writer, spool func() Spool, segments []*Segment, deleted []Bits, rows []int64) (size int64, err error) {
+func mergeParts(ctx context.Context, out io.Writer, spool func() Spool, segments []*Segment, deleted []Bits,
+	rows []int64) (size int64, err error) {
 	m := merger{segments: segments, rows: rows}
 	m.w.to(out, spool)
 	defer catch(&m.current, &err)

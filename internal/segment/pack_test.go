@@ -66,7 +66,8 @@ func TestSkipVarints(t *testing.T) {
 
 // TestBadVarints checks that a number that does not end is never read.
 func TestBadVarints(t *testing.T) {
-	for _, b := range [][]byte{nil, {0x80}, {0xff, 0xff}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}} {
+	for _, b := range [][]byte{nil, {0x80}, {0xff, 0xff},
+		{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -107,7 +108,8 @@ func TestBits(t *testing.T) {
 					count, next = count+1, i
 				}
 				if b.Has(i) != want(i) || b.Next(i) != next {
-					t.Errorf("%s of %d: Has(%d) = %v, Next = %d, want %v, %d", name, n, i, b.Has(i), b.Next(i), want(i), next)
+					t.Errorf("%s of %d: Has(%d) = %v, Next = %d, want %v, %d", name, n, i, b.Has(i), b.Next(i), want(i),
+						next)
 				}
 			}
 			if b.Count() != count || b.Next(n) != -1 || b.Next(n+100) != -1 {

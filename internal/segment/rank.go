@@ -102,7 +102,8 @@ func (s *Search) top(ctx context.Context, leaves []*Leaf, within Docs, k int, ch
 		return nil, ctx.Err()
 	}
 	r := &s.ranking
-	*r = ranking{s: s, k: k, within: within, chunks: chunks, top: make(hitHeap, 0, min(k, maxReserved)), below: r.below, list: r.list, cursors: r.cursors}
+	*r = ranking{s: s, k: k, within: within, chunks: chunks, top: make(hitHeap, 0, min(k, maxReserved)), below: r.below,
+		list: r.list, cursors: r.cursors}
 	defer func() { r.within, r.top = nil, nil }()
 	for _, l := range leaves {
 		if err := s.gatherTerms(ctx, l); err != nil {
@@ -292,7 +293,8 @@ func (r *ranking) window(segment int, list []ranked, accept Bits, from, to uint3
 		return
 	case len(list) - 1:
 		l, below := list[weak], r.below[weak]
-		for chunk := l.seekAbove(from, to, below, r.floor); chunk < to; chunk = l.seekAbove(chunk+1, to, below, r.floor) {
+		for chunk := l.seekAbove(from, to, below, r.floor); chunk < to; chunk = l.seekAbove(chunk+1, to, below,
+			r.floor) {
 			if accept != nil && !accept.Has(s.doc(chunk)) {
 				continue
 			}

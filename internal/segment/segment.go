@@ -153,7 +153,8 @@ func Open(data []byte) (s *Segment, err error) {
 	bad := func(format string, args ...any) (*Segment, error) {
 		return nil, &Damage{Reason: fmt.Sprintf(format, args...)}
 	}
-	if len(data) < len(magic)+footerSize || string(data[:len(magic)]) != magic || string(data[len(data)-len(magic):]) != magic {
+	if len(data) < len(magic)+footerSize || string(data[:len(magic)]) != magic ||
+		string(data[len(data)-len(magic):]) != magic {
 		return bad("it is truncated, or not a segment of version %d", Version)
 	}
 	footer := data[len(data)-footerSize : len(data)-len(magic)]
@@ -182,13 +183,15 @@ func Open(data []byte) (s *Segment, err error) {
 		s.sums[f] = le.Uint64(counts[16+8*f:])
 	}
 	s.avg = averages(s.sums, s.chunks)
-	s.rows, s.starts, s.titles, s.docOf, s.lengths = sec[secRows], sec[secStarts], sec[secTitles], sec[secDocOf], sec[secLengths]
+	s.rows, s.starts, s.titles, s.docOf, s.lengths = sec[secRows], sec[secStarts], sec[secTitles], sec[secDocOf],
+		sec[secLengths]
 	s.postings = data[le.Uint64(footer[20*secPostings:]):]
 	s.positions = sec[secPositions]
 	s.sets, s.wordDocs = sec[secSets], sec[secWordDocs]
 	s.terms = dictionary{data: sec[secTerms], index: sec[secTermIndex], n: int(le.Uint32(counts[8:])), most: s.chunks}
 	s.words = dictionary{data: sec[secWords], index: sec[secWordIndex], n: int(le.Uint32(counts[12:])), most: s.docs}
-	if len(s.rows) != 8*s.docs || len(s.titles) != 8*s.docs || len(s.starts) != 4*s.docs+4 || len(s.docOf) != 4*s.chunks || len(s.lengths) != 8*s.chunks ||
+	if len(s.rows) != 8*s.docs || len(s.titles) != 8*s.docs || len(s.starts) != 4*s.docs+4 ||
+		len(s.docOf) != 4*s.chunks || len(s.lengths) != 8*s.chunks ||
 		!s.terms.plausible() || !s.words.plausible() {
 		return bad("its numbers of documents, chunks and terms do not match its sections")
 	}

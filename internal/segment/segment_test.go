@@ -28,7 +28,8 @@ type testChunk struct{ heading, text []string }
 
 // field returns the tokens of a field of a chunk.
 func (d *testDoc) field(chunk int, f Field) []string {
-	return [fieldCount][]string{Title: d.title, Name: d.name, Heading: d.chunks[chunk].heading, Text: d.chunks[chunk].text}[f]
+	return [fieldCount][]string{Title: d.title, Name: d.name, Heading: d.chunks[chunk].heading,
+		Text: d.chunks[chunk].text}[f]
 }
 
 // vocabulary returns a function that returns made-up tokens: a few of them
@@ -142,7 +143,8 @@ func split(docs []testDoc, n int) (parts [][]testDoc) {
 
 // collect makes a collection with a segment of each part. Documents whose rows
 // are in gone are deleted.
-func collect(t testing.TB, parts [][]testDoc, gone map[int64]bool) (c *Collection, segments []*Segment, deleted []Bits) {
+func collect(t testing.TB, parts [][]testDoc, gone map[int64]bool) (c *Collection, segments []*Segment,
+	deleted []Bits) {
 	t.Helper()
 	for _, part := range parts {
 		s := open(t, build(t, part))
@@ -307,7 +309,8 @@ type chunkPlace struct {
 
 // bruteTop returns the scores of all chunks that meet a leaf, and the documents
 // of each leaf. Only the documents for which stats returns true count.
-func bruteTop(docs []testDoc, q testQuery, leaves [][][]counted, stats func(row int64) bool) (scores map[chunkPlace]float64, found []map[int64]bool) {
+func bruteTop(docs []testDoc, q testQuery, leaves [][][]counted,
+	stats func(row int64) bool) (scores map[chunkPlace]float64, found []map[int64]bool) {
 	var sums [fieldCount]float64
 	chunks := 0
 	for i := range docs {
@@ -340,7 +343,8 @@ func bruteTop(docs []testDoc, q testQuery, leaves [][][]counted, stats func(row 
 						continue
 					}
 					b := float64(fieldB[f])
-					weighed += float64(n.tf[f]) * float64(fieldWeight[f]) / (1 - b + b*float64(min(len(docs[i].field(c, f)), maxLength))/max(sums[f]/float64(chunks), 1))
+					weighed += float64(n.tf[f]) * float64(fieldWeight[f]) / (1 - b +
+						b*float64(min(len(docs[i].field(c, f)), maxLength))/max(sums[f]/float64(chunks), 1))
 				}
 				if weighed > 0 && stats(docs[i].row) {
 					rows[docs[i].row] = true
@@ -355,7 +359,8 @@ func bruteTop(docs []testDoc, q testQuery, leaves [][][]counted, stats func(row 
 
 // compare runs a query in a collection, and compares the answer with that of
 // brute force.
-func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scores map[chunkPlace]float64, found []map[int64]bool) {
+func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scores map[chunkPlace]float64,
+	found []map[int64]bool) {
 	t.Helper()
 	ctx := t.Context()
 	s := c.Begin()
@@ -377,7 +382,8 @@ func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scor
 				t.Fatalf("%+v: %v", l, err)
 			}
 			rows, err := c.RowsOf(d)
-			if want := slices.Sorted(maps.Keys(found[i])); err != nil || !slices.Equal(rows, want) || d.Count() != len(want) {
+			if want := slices.Sorted(maps.Keys(found[i])); err != nil || !slices.Equal(rows, want) ||
+				d.Count() != len(want) {
 				t.Fatalf("%+v: %d documents, want %d (%v)", l, len(rows), len(want), err)
 			}
 		}
@@ -413,8 +419,10 @@ func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scor
 	near := func(a float32, b float64) bool { return math.Abs(float64(a)-b) <= 1e-4*math.Abs(b) }
 	seen := map[int64]bool{}
 	for i, h := range hits {
-		if own := scores[chunkPlace{h.Row, h.Chunk}]; seen[h.Row] || gone[h.Row] || !near(h.Score, want[i]) || !near(h.Score, own) || !near(h.Score, best[h.Row]) {
-			t.Fatalf("%+v: hit %d is %+v; by brute force the chunk has %v, its document %v, hit %d %v", q.leaves, i, h, own, best[h.Row], i, want[i])
+		if own := scores[chunkPlace{h.Row, h.Chunk}]; seen[h.Row] || gone[h.Row] || !near(h.Score, want[i]) ||
+			!near(h.Score, own) || !near(h.Score, best[h.Row]) {
+			t.Fatalf("%+v: hit %d is %+v; by brute force the chunk has %v, its document %v, hit %d %v", q.leaves, i, h,
+				own, best[h.Row], i, want[i])
 		}
 		if i > 0 && h.Score > hits[i-1].Score {
 			t.Fatalf("%+v: the hits are not sorted", q.leaves)
@@ -514,7 +522,8 @@ func madeUpQueries(rnd *rand.Rand, docs []testDoc, n int) (queries []testQuery) 
 		case 5:
 			q.leaves = append(q.leaves, leaf(phrase(), phrase(), term()), leaf(phrase()))
 		case 6:
-			q.leaves = append(q.leaves, leaf(phrase()), leaf(term()), leaf(begin()), leaf(Pattern{Tokens: []string{"absent"}}), leaf(Pattern{}), leaf())
+			q.leaves = append(q.leaves, leaf(phrase()), leaf(term()), leaf(begin()),
+				leaf(Pattern{Tokens: []string{"absent"}}), leaf(Pattern{}), leaf())
 		case 7: // the same token twice
 			p := phrase()
 			if p.Tokens = append(p.Tokens, p.Tokens[0]); rnd.IntN(2) == 0 {

@@ -24,8 +24,10 @@ func InMemory() Spool { return &bytes.Buffer{} }
 // Constants of BM25F that the bounds in a segment depend on: the weight of each
 // field, and how much its length counts.
 var (
-	fieldWeight = [fieldCount]float32{Title: relevance.TitleWeight, Name: relevance.NameWeight, Heading: relevance.HeadingWeight, Text: relevance.TextWeight}
-	fieldB      = [fieldCount]float32{Title: relevance.ShortB, Name: relevance.ShortB, Heading: relevance.ShortB, Text: relevance.TextB}
+	fieldWeight = [fieldCount]float32{Title: relevance.TitleWeight, Name: relevance.NameWeight,
+		Heading: relevance.HeadingWeight, Text: relevance.TextWeight}
+	fieldB = [fieldCount]float32{Title: relevance.ShortB, Name: relevance.ShortB, Heading: relevance.ShortB,
+		Text: relevance.TextB}
 )
 
 // norms is what the frequency of a term in a field is multiplied with, by the

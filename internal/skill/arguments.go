@@ -96,7 +96,8 @@ func (l *lister) write(label string, s *shape, required bool, about string, dept
 
 // about returns the description of a value, or else its title.
 func (s *shape) about() string {
-	return cmp.Or(cleanLine(s.keyword("description").str(), maxArgText), cleanLine(s.keyword("title").str(), maxArgText))
+	return cmp.Or(cleanLine(s.keyword("description").str(), maxArgText),
+		cleanLine(s.keyword("title").str(), maxArgText))
 }
 
 // alternatives writes the variants of a choice, if they consist of more than

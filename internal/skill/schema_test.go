@@ -107,7 +107,8 @@ func TestExampleBound(t *testing.T) {
 	if got := objectJSON(read(t, schema).arguments()); len(got) > 2*maxExample || !json.Valid([]byte(got)) {
 		t.Errorf("an example of %d bytes, want at most %d", len(got), 2*maxExample)
 	}
-	if got := read(t, strings.ReplaceAll(schema, `"#"`, `"#","description":"`+strings.Repeat("d", 500)+`"`)).list(); len(got) > maxList+100 ||
+	if got := read(t, strings.ReplaceAll(schema, `"#"`,
+		`"#","description":"`+strings.Repeat("d", 500)+`"`)).list(); len(got) > maxList+100 ||
 		!strings.HasSuffix(got, "\n- … more in the exact schema\n") {
 		t.Errorf("a list of %d bytes that ends in %q, want at most %d", len(got), got[max(0, len(got)-100):],
 			maxList+100)

@@ -170,7 +170,8 @@ func Choose(known []document.Source, requests []Request) (chosen, changed, added
 // a file is an error of kind errkind.Unsupported.
 func Resolve(name string) (string, error) {
 	if strings.Contains(name, "://") {
-		return "", fmt.Errorf("source %q is a web address, and this version indexes folders and files: %w", name, errkind.Unsupported)
+		return "", fmt.Errorf("source %q is a web address, and this version indexes folders and files: %w", name,
+			errkind.Unsupported)
 	}
 	path, err := filepath.Abs(name)
 	if err == nil {

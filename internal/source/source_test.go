@@ -61,12 +61,15 @@ func TestNew(t *testing.T) {
 		{path: "/c/docs", label: "mine", want: document.Source{Label: "mine", Path: "/c/docs"}, added: true},
 		{path: "/c/docs", label: "docs", kind: errkind.Conflict},
 		{path: "/c/new", want: document.Source{Label: "new", Path: "/c/new"}, added: true},
-		{path: "/home/me/Documents", want: document.Source{Label: "me-documents", Path: "/home/me/Documents"}, added: true},
-		{path: "/home/Me 2/documents", want: document.Source{Label: "me-2-documents", Path: "/home/Me 2/documents"}, added: true},
+		{path: "/home/me/Documents", want: document.Source{Label: "me-documents", Path: "/home/me/Documents"},
+			added: true},
+		{path: "/home/Me 2/documents", want: document.Source{Label: "me-2-documents", Path: "/home/Me 2/documents"},
+			added: true},
 		{path: "/home/me/KB", want: document.Source{Label: "me-kb", Path: "/home/me/KB"}, added: true},
 		{path: "/Documents", want: document.Source{Label: "documents-2", Path: "/Documents"}, added: true},
 		{path: "/文書/kb", want: document.Source{Label: "kb-2", Path: "/文書/kb"}, added: true},
-		{path: "/home/me/Documents", label: "documents", want: document.Source{Label: "documents", Path: "/home/me/Documents"}, added: true},
+		{path: "/home/me/Documents", label: "documents",
+			want: document.Source{Label: "documents", Path: "/home/me/Documents"}, added: true},
 		{path: "/x/kb", label: "kb", want: document.Source{Label: "kb", Path: "/x/kb"}, added: true},
 	}
 	for _, tt := range tests {
@@ -79,7 +82,8 @@ func TestNew(t *testing.T) {
 			continue
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" || added != tt.added {
-			t.Errorf("New(%q, %q): added %v, want %v; source (-want +got):\n%s", tt.path, tt.label, added, tt.added, diff)
+			t.Errorf("New(%q, %q): added %v, want %v; source (-want +got):\n%s", tt.path, tt.label, added, tt.added,
+				diff)
 		}
 	}
 }
@@ -137,7 +141,8 @@ func TestSame(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	docs, api := document.Source{Label: "docs", Path: "/a/docs", Description: "old"}, document.Source{Label: "api", Path: "/a/api"}
+	docs, api := document.Source{Label: "docs", Path: "/a/docs", Description: "old"},
+		document.Source{Label: "api", Path: "/a/api"}
 	keep := func(r document.Rules) document.Rules { return r }
 	named := func(path, label, description string) Request {
 		return Request{Path: path, Label: label, Description: description, Rules: keep}
@@ -153,24 +158,31 @@ func TestChoose(t *testing.T) {
 		chosen, changed, added []document.Source
 	}{
 		{"none", nil, nil, nil, nil},
-		{"known, in another order", []Request{named("/a/api", "", ""), named("/a/docs", "docs", "")}, []document.Source{api, docs}, nil, nil},
+		{"known, in another order", []Request{named("/a/api", "", ""), named("/a/docs", "docs", "")},
+			[]document.Source{api, docs}, nil, nil},
 		{"described again", []Request{named("/a/docs", "", "old")}, []document.Source{docs}, nil, nil},
-		{"described otherwise", []Request{named("/a/docs", "", "new")}, []document.Source{described}, []document.Source{described}, nil},
-		{"other rules", []Request{{Path: "/a/api", Rules: func(document.Rules) document.Rules { return excluded.Rules }}},
+		{"described otherwise", []Request{named("/a/docs", "", "new")}, []document.Source{described},
+			[]document.Source{described}, nil},
+		{"other rules", []Request{{Path: "/a/api",
+			Rules: func(document.Rules) document.Rules { return excluded.Rules }}},
 			[]document.Source{excluded}, []document.Source{excluded}, nil},
-		{"new", []Request{named("/b/docs", "", "")}, []document.Source{added}, []document.Source{added}, []document.Source{added}},
-		{"named twice", []Request{named("/a/docs", "", ""), named("/a/docs", "", "new")}, []document.Source{described}, []document.Source{described}, nil},
+		{"new", []Request{named("/b/docs", "", "")}, []document.Source{added}, []document.Source{added},
+			[]document.Source{added}},
+		{"named twice", []Request{named("/a/docs", "", ""), named("/a/docs", "", "new")}, []document.Source{described},
+			[]document.Source{described}, nil},
 	}
 	for _, tt := range tests {
 		chosen, changed, added, err := Choose([]document.Source{docs, api}, tt.requests)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if diff := cmp.Diff([][]document.Source{tt.chosen, tt.changed, tt.added}, [][]document.Source{chosen, changed, added}); diff != "" {
+		if diff := cmp.Diff([][]document.Source{tt.chosen, tt.changed, tt.added},
+			[][]document.Source{chosen, changed, added}); diff != "" {
 			t.Errorf("%s: chosen, changed and added (-want +got):\n%s", tt.name, diff)
 		}
 	}
-	if _, _, _, err := Choose([]document.Source{docs}, []Request{named("/b/docs", "docs", "")}); !errors.Is(err, errkind.Conflict) {
+	if _, _, _, err := Choose([]document.Source{docs}, []Request{named("/b/docs", "docs", "")}); !errors.Is(err,
+		errkind.Conflict) {
 		t.Errorf("a label that is taken: error %v, want kind Conflict", err)
 	}
 }

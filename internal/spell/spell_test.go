@@ -62,7 +62,8 @@ func TestList(t *testing.T) {
 		names []string
 		want  string
 	}{
-		{nil, ``}, {[]string{"a"}, `"a"`}, {[]string{"a", "b"}, `"a" or "b"`}, {[]string{"a", "b", "c\n"}, `"a", "b" or "c\n"`},
+		{nil, ``}, {[]string{"a"}, `"a"`}, {[]string{"a", "b"}, `"a" or "b"`},
+		{[]string{"a", "b", "c\n"}, `"a", "b" or "c\n"`},
 	} {
 		if got := spell.List(tc.names); got != tc.want {
 			t.Errorf("List(%q) = %s, want %s", tc.names, got, tc.want)
@@ -86,7 +87,8 @@ func TestQuote(t *testing.T) {
 // FuzzNear checks that a known name is near to some name, and that all results
 // are known names.
 func FuzzNear(f *testing.F) {
-	for _, seed := range [][3]string{{"serach", "search", "index"}, {"", "", "a"}, {"\xff_", "\xff", "_"}, {"ID", "id", "İd"}} {
+	for _, seed := range [][3]string{{"serach", "search", "index"}, {"", "", "a"}, {"\xff_", "\xff", "_"},
+		{"ID", "id", "İd"}} {
 		f.Add(seed[0], seed[1], seed[2])
 	}
 	f.Fuzz(func(t *testing.T, name, a, b string) {

@@ -172,8 +172,10 @@ func changesFor(ctx context.Context, to Store, d *document.Document) ([]document
 
 // same reports whether a record is that of a document.
 func same(d *document.Document, r *document.Record) bool {
-	return r.ID == d.ID && r.Label == d.Label && r.Path == d.Path && r.FromSource == d.FromSource && r.SourcePath == d.SourcePath &&
-		r.Type == d.Type && r.Title == d.Title && r.Filename == d.Filename && r.Hash == d.Hash && r.TextSize == int64(len(d.Text)) &&
+	return r.ID == d.ID && r.Label == d.Label && r.Path == d.Path && r.FromSource == d.FromSource &&
+		r.SourcePath == d.SourcePath &&
+		r.Type == d.Type && r.Title == d.Title && r.Filename == d.Filename && r.Hash == d.Hash &&
+		r.TextSize == int64(len(d.Text)) &&
 		slices.Equal(slices.Sorted(slices.Values(r.Tags)), slices.Sorted(slices.Values(d.Tags)))
 }
 

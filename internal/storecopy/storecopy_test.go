@@ -30,7 +30,8 @@ func open(t *testing.T, docs ...*document.Document) *index.Index {
 }
 
 func note(id, label, text string, tags ...string) *document.Document {
-	return &document.Document{ID: id, Label: label, Path: ".notes/" + id, Title: id, Type: "note", Text: text, Hash: "sha256:" + text, Tags: append([]string{}, tags...),
+	return &document.Document{ID: id, Label: label, Path: ".notes/" + id, Title: id, Type: "note", Text: text,
+		Hash: "sha256:" + text, Tags: append([]string{}, tags...),
 		Chunks: []document.Chunk{{Length: len(text)}}}
 }
 
@@ -45,9 +46,11 @@ func copied(t *testing.T, from, to storecopy.Store) *storecopy.Result {
 }
 
 func TestCopy(t *testing.T) {
-	from := open(t, note("a", "memory", "walrus", "one", "two"), note("b", "memory", "penguin"), note("c", "archive", "lemur"))
+	from := open(t, note("a", "memory", "walrus", "one", "two"), note("b", "memory", "penguin"),
+		note("c", "archive", "lemur"))
 	// The copy has an older state of two documents, and one of its own.
-	to := open(t, note("a", "memory", "walrus", "two"), note("b", "other", "an older text"), note("own", "memory", "stays"))
+	to := open(t, note("a", "memory", "walrus", "two"), note("b", "other", "an older text"),
+		note("own", "memory", "stays"))
 	for _, want := range []storecopy.Result{{Copied: 3, Compared: 3}, {Unchanged: 3, Compared: 3}} {
 		if diff := cmp.Diff(&want, copied(t, from, to)); diff != "" {
 			t.Errorf("Copy() (-want +got)\n%s", diff)

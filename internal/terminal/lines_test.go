@@ -75,11 +75,13 @@ func TestLinesAboveTheBar(t *testing.T) {
 		lines.Show(bar)
 		check("a line", "indexing docs: 50 of 100 documents, 5/s, 10 s left")
 		log.Warn("careful", "n", 1)
-		check("a line", "2000-01-01T00:00:10.000Z WARN careful n=1", "indexing docs: 50 of 100 documents, 5/s, 10 s left")
+		check("a line", "2000-01-01T00:00:10.000Z WARN careful n=1",
+			"indexing docs: 50 of 100 documents, 5/s, 10 s left")
 		lines.Show(terminal.Bar{What: "asking the servers", Total: 2})
 		time.Sleep(time.Second)
 		lines.Advance()
-		check("a line", "2000-01-01T00:00:10.000Z WARN careful n=1", "asking the servers: 1 of 2 [==============              ]")
+		check("a line", "2000-01-01T00:00:10.000Z WARN careful n=1",
+			"asking the servers: 1 of 2 [==============              ]")
 		lines.Show(terminal.Bar{})
 		fmt.Fprintln(lines, "the end")
 		check("a line", "2000-01-01T00:00:10.000Z WARN careful n=1", "the end", "")
@@ -101,7 +103,8 @@ func TestNoBarWithoutTerminal(t *testing.T) {
 func TestBarFits(t *testing.T) {
 	for columns := range 80 {
 		s := &screen{}
-		terminal.NewLines(s, func() int { return columns }).Show(terminal.Bar{What: "indexing docs", Done: 5, Total: 10})
+		terminal.NewLines(s, func() int { return columns }).Show(terminal.Bar{What: "indexing docs", Done: 5,
+			Total: 10})
 		if n := len([]rune(s.shows())); n > 0 && n >= columns-2 {
 			t.Errorf("the bar takes %d of %d columns, want room for ^C", n, columns)
 		}
@@ -113,7 +116,8 @@ func TestNarrowBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		time.Sleep(100 * time.Second)
-		b := terminal.Bar{What: "indexing docs", Done: 1000, Total: 1500, Things: "documents", Since: began, Bytes: 250e6}
+		b := terminal.Bar{What: "indexing docs", Done: 1000, Total: 1500, Things: "documents", Since: began,
+			Bytes: 250e6}
 		for columns, want := range map[int]string{
 			60: "indexing docs: 1000 of 1500 documents, 50 s left",
 			50: "indexing docs: 1000 of 1500 documents",
@@ -142,7 +146,8 @@ func TestBarString(t *testing.T) {
 			{1000, 1500, "x: 1000 of 1500 files, 10/s, 50 s left"},
 			{1000, 50000, "x: 1000 of 50000 files, 10/s, 1 h 21 min left"},
 		} {
-			if got := (terminal.Bar{What: "x", Done: tt.done, Total: tt.total, Things: "files", Since: began}).String(); got != tt.want {
+			if got := (terminal.Bar{What: "x", Done: tt.done, Total: tt.total, Things: "files",
+				Since: began}).String(); got != tt.want {
 				t.Errorf("%d of %d: %q, want %q", tt.done, tt.total, got, tt.want)
 			}
 		}
@@ -155,8 +160,9 @@ func TestBarString(t *testing.T) {
 
 func TestDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0 s", time.Microsecond: "0.1 s", 340 * time.Millisecond: "0.3 s", 14*time.Second + 900*time.Millisecond: "14 s",
-		185 * time.Second: "3 min 5 s", 130 * time.Minute: "2 h 10 min",
+		0: "0 s", time.Microsecond: "0.1 s", 340 * time.Millisecond: "0.3 s",
+		14*time.Second + 900*time.Millisecond: "14 s",
+		185 * time.Second:                     "3 min 5 s", 130 * time.Minute: "2 h 10 min",
 	} {
 		if got := terminal.Duration(d); got != want {
 			t.Errorf("Duration(%v) = %q, want %q", d, got, want)

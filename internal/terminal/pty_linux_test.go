@@ -74,22 +74,28 @@ func TestScreen(t *testing.T) {
 		{"matches are bold", "", wrap("one two", "", terminal.Mark{4, 7}), "one " + bold("two") + "\n"},
 		{"a match over a line end", "", wrap("0123456789 0123456789", "", terminal.Mark{5, 15}),
 			"01234" + bold("56789") + "\n" + bold("0123") + "456789\n"},
-		{"blanks at the start are kept", "", wrap("a\n\n    b b b b b b b b b b\n\tc", ""), "a\n\n    b b b b b b b b\n    b b\n    c\n"},
-		{"blanks in a line that fits are kept", "", wrap("a   b  c\na   b  0123456789012345", "", terminal.Mark{0, 1}, terminal.Mark{9, 10}),
+		{"blanks at the start are kept", "", wrap("a\n\n    b b b b b b b b b b\n\tc", ""),
+			"a\n\n    b b b b b b b b\n    b b\n    c\n"},
+		{"blanks in a line that fits are kept", "",
+			wrap("a   b  c\na   b  0123456789012345", "", terminal.Mark{0, 1}, terminal.Mark{9, 10}),
 			bold("a") + "   b  c\n" + bold("a") + " b 0123456789012345\n"},
 		{"a long word is cut", "", wrap("0123456789012345678901234", ""), "01234567890123456789\n01234\n"},
 		{"wide characters take two columns", "", wrap("検索検索検索検索検索検索", " "), " 検索検索検索検索検\n 索検索\n"},
-		{"combining characters take none", "", wrap(strings.Repeat("e\u0301", 21), ""), strings.Repeat("e\u0301", 20) + "\ne\u0301\n"},
+		{"combining characters take none", "", wrap(strings.Repeat("e\u0301", 21), ""),
+			strings.Repeat("e\u0301", 20) + "\ne\u0301\n"},
 		{"a link", "", func(s *terminal.Screen) string { return s.Link("a", "file:///tmp/ü a") },
 			"\x1b]8;;file:///tmp/%C3%BC%20a\x1b\\a\x1b]8;;\x1b\\"},
-		{"no link with another scheme", "", func(s *terminal.Screen) string { return s.Link("a", "javascript:x") }, "a"},
+		{"no link with another scheme", "", func(s *terminal.Screen) string { return s.Link("a", "javascript:x") },
+			"a"},
 		{"NO_COLOR", "NO_COLOR=1", func(s *terminal.Screen) string {
-			return s.Bold("a") + s.Soft("s") + s.Accent("t") + s.Link("b", "file:///b") + s.Wrap("c", "", terminal.Mark{0, 1})
+			return s.Bold("a") + s.Soft("s") + s.Accent("t") + s.Link("b", "file:///b") + s.Wrap("c", "",
+				terminal.Mark{0, 1})
 		}, "astbc\n"},
 		{"colors", "", func(s *terminal.Screen) string { return s.Soft("a") + s.Accent("b") + s.Soft("") + s.Accent("") },
 			"\x1b[2ma\x1b[22m\x1b[36mb\x1b[39m"},
 		{"a dumb terminal", "TERM=dumb", func(s *terminal.Screen) string { return s.Bold("a") + s.Link("b", "file:///b") }, "ab"},
-		{"a pager that does not exist", "PAGER=/no/such/pager", func(s *terminal.Screen) string { return strings.Repeat("a\n", 10) }, strings.Repeat("a\n", 10)},
+		{"a pager that does not exist", "PAGER=/no/such/pager",
+			func(s *terminal.Screen) string { return strings.Repeat("a\n", 10) }, strings.Repeat("a\n", 10)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,7 +126,8 @@ func TestPager(t *testing.T) {
 
 // TestPagerEnds ends a pager that does not read a text longer than a pipe holds.
 func TestPagerEnds(t *testing.T) {
-	if got := show(t, map[string]string{"PAGER": "true"}, func(*terminal.Screen) string { return strings.Repeat("line\n", 1<<16) }); got != "" {
+	if got := show(t, map[string]string{"PAGER": "true"},
+		func(*terminal.Screen) string { return strings.Repeat("line\n", 1<<16) }); got != "" {
 		t.Errorf("the terminal got %q, want nothing", got)
 	}
 }

@@ -36,12 +36,13 @@ type lockedBuffer struct {
 // NewHandler returns a handler that writes to lines.
 func NewHandler(lines *Lines, level slog.Level) *Handler {
 	buf := &lockedBuffer{}
-	attrs := slog.NewTextHandler(buf, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
-			return slog.Attr{} // they are written by Handle
-		}
-		return a
-	}})
+	attrs := slog.NewTextHandler(buf, &slog.HandlerOptions{Level: level,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
+				return slog.Attr{} // they are written by Handle
+			}
+			return a
+		}})
 	return &Handler{level: level, attrs: attrs, buf: buf, lines: lines}
 }
 

@@ -34,7 +34,8 @@ func TestPlural(t *testing.T) {
 func TestScreenThatIsNoTerminal(t *testing.T) {
 	var out strings.Builder
 	s := terminal.NewScreen(&out, func(string) (string, bool) { return "", false })
-	text := s.Bold("a") + " " + s.Link("b", "file:///b") + "\n" + s.Wrap("one "+strings.Repeat("x", 200)+"\n\n  two", "  ", terminal.Mark{0, 3})
+	text := s.Bold("a") + " " + s.Link("b", "file:///b") + "\n" + s.Wrap("one "+strings.Repeat("x", 200)+"\n\n  two",
+		"  ", terminal.Mark{0, 3})
 	if err := s.Show(text); err != nil || s.Terminal() {
 		t.Fatalf("Show() = %v, Terminal() = %t", err, s.Terminal())
 	}

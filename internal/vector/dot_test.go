@@ -46,7 +46,8 @@ func TestKernels(t *testing.T) {
 							q := newDotQuery(query)
 							k.dot(got[:rows], codes, &q)
 							if !slices.Equal(got, want) {
-								t.Fatalf("query %s, %d rows of %d bytes %s: got %d, want %d", queryFill, rows, stride, codesFill, got, want)
+								t.Fatalf("query %s, %d rows of %d bytes %s: got %d, want %d", queryFill, rows, stride,
+									codesFill, got, want)
 							}
 						}
 					}

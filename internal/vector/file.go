@@ -94,7 +94,8 @@ func NewWriter(model string, dim int, metric Metric) (*Writer, error) {
 		return nil, err
 	}
 	if len(model) > maxModel || !utf8.ValidString(model) {
-		return nil, fmt.Errorf("vector: the name of the model is longer than %d bytes or not UTF-8: %w", maxModel, errkind.Invalid)
+		return nil, fmt.Errorf("vector: the name of the model is longer than %d bytes or not UTF-8: %w", maxModel,
+			errkind.Invalid)
 	}
 	return &Writer{model: model, dim: dim, metric: metric}, nil
 }
@@ -124,7 +125,8 @@ func (w *Writer) Add(id uint64, v []float32) error {
 // has another model, dimension or metric than the Writer.
 func (w *Writer) AddFrom(x *Index, row int, id uint64) error {
 	if x.file == nil || x.file.model != w.model || x.dim != w.dim || x.metric != w.metric {
-		return fmt.Errorf("vector: the row is not from a file of codes with the same model, dimension and metric: %w", errkind.Invalid)
+		return fmt.Errorf("vector: the row is not from a file of codes with the same model, dimension and metric: %w",
+			errkind.Invalid)
 	}
 	w.ids = append(w.ids, id)
 	w.rows = append(w.rows, x.file.rows[8*row:8*row+8]...)
@@ -177,10 +179,12 @@ func Open(data []byte) (*Index, error) {
 		return nil, corrupt("not a file of codes")
 	}
 	if v := le.Uint32(data[8:]); v != Version {
-		return nil, fmt.Errorf("vector: opening codes: the file has version %d, this program reads version %d: %w", v, Version, errkind.Unsupported)
+		return nil, fmt.Errorf("vector: opening codes: the file has version %d, this program reads version %d: %w", v,
+			Version, errkind.Unsupported)
 	}
 	metric, dim, model, count := le.Uint32(data[12:]), le.Uint32(data[16:]), le.Uint32(data[20:]), le.Uint64(data[24:])
-	if metric >= uint32(metricCount) || dim < 1 || dim > MaxDim || model > maxModel || count > uint64(len(data)/stride(int(dim))) {
+	if metric >= uint32(metricCount) || dim < 1 || dim > MaxDim || model > maxModel ||
+		count > uint64(len(data)/stride(int(dim))) {
 		return nil, corrupt("the header is out of bounds")
 	}
 	n := int(count)

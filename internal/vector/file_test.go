@@ -75,7 +75,8 @@ func TestFileBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	section := func(s string) string { return s + strings.Repeat("\x00", padded(len(s))-len(s)) }
-	want := "knowvec\x00" + "\x01\x00\x00\x00" + "\x01\x00\x00\x00" + "\x02\x00\x00\x00" + "\x01\x00\x00\x00" + "\x01\x00\x00\x00\x00\x00\x00\x00" +
+	want := "knowvec\x00" + "\x01\x00\x00\x00" + "\x01\x00\x00\x00" + "\x02\x00\x00\x00" + "\x01\x00\x00\x00" +
+		"\x01\x00\x00\x00\x00\x00\x00\x00" +
 		"\x39\x30\x2f\xed" + strings.Repeat("\x00", 28) + section("m") + section("\x08\x07\x06\x05\x04\x03\x02\x01") +
 		section("\x00\x00\x80\x3f\xe9\x9a\x33\x43") + section("\x7f\x81")
 	got := w.Bytes()
@@ -110,8 +111,9 @@ func TestMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, other := range map[string]*Index{"model": mustOpen(t, writeFile(t, "other", 1, dim, Cosine)), "dimension": mustOpen(t, writeFile(t, "m", 1, dim+1, Cosine)),
-		"metric": mustOpen(t, writeFile(t, "m", 1, dim, L2)), "floats": floats} {
+	for name, other := range map[string]*Index{"model": mustOpen(t, writeFile(t, "other", 1, dim, Cosine)),
+		"dimension": mustOpen(t, writeFile(t, "m", 1, dim+1, Cosine)),
+		"metric":    mustOpen(t, writeFile(t, "m", 1, dim, L2)), "floats": floats} {
 		if err := w.AddFrom(other, 0, 1); !errors.Is(err, errkind.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)
 		}
@@ -192,7 +194,8 @@ func TestDamage(t *testing.T) {
 
 // FuzzOpen changes bytes of a file, makes the checksum right, and searches.
 func FuzzOpen(f *testing.F) {
-	originals := [][]byte{writeFile(f, "m", 5, 3, Cosine), writeFile(f, "model", 2, 65, L2), writeFile(f, "", 0, 1, InnerProduct)}
+	originals := [][]byte{writeFile(f, "m", 5, 3, Cosine), writeFile(f, "model", 2, 65, L2),
+		writeFile(f, "", 0, 1, InnerProduct)}
 	f.Add(byte(0), uint16(0), []byte("x"))
 	f.Add(byte(0), uint16(12), []byte{0, 0, 0, 0})
 	f.Add(byte(0), uint16(16), []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255})

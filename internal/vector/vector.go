@@ -89,9 +89,11 @@ func New(vectors []float32, dim int, metric Metric) (*Index, error) {
 		return nil, err
 	}
 	if len(vectors)%dim != 0 {
-		return nil, fmt.Errorf("vector: %d values are not vectors of dimension %d: %w", len(vectors), dim, errkind.Invalid)
+		return nil, fmt.Errorf("vector: %d values are not vectors of dimension %d: %w", len(vectors), dim,
+			errkind.Invalid)
 	}
-	return NewFunc(len(vectors)/dim, func(row int, _ []float32) []float32 { return vectors[row*dim:][:dim] }, dim, metric)
+	return NewFunc(len(vectors)/dim, func(row int, _ []float32) []float32 { return vectors[row*dim:][:dim] }, dim,
+		metric)
 }
 
 // A RowFunc returns the vector of a row, in buf, which has its length, or in

@@ -53,7 +53,8 @@ var generators = map[string]generator{
 		return v
 	},
 	"extreme": func(rnd *rand.Rand, n, dim int) []float32 {
-		values := []float32{0, 1, -1, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 1e-42, 1e-38, 3e19, -3e19}
+		values := []float32{0, 1, -1, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 1e-42, 1e-38,
+			3e19, -3e19}
 		v := make([]float32, n*dim)
 		for i := range v {
 			v[i] = values[rnd.IntN(len(values))]
@@ -130,7 +131,8 @@ func TestSearchIsExact(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(1, 2))
 				for _, dim := range []int{1, 3, 64, 65} {
 					vectors := generate(rnd, n, dim)
-					queries := [][]float32{vectors[:dim], gauss(rnd, 1, dim), make([]float32, dim), generate(rnd, 1, dim)}
+					queries := [][]float32{vectors[:dim], gauss(rnd, 1, dim), make([]float32, dim),
+						generate(rnd, 1, dim)}
 					floats, err := New(vectors, dim, metric)
 					if err != nil {
 						t.Fatal(err)
@@ -150,7 +152,8 @@ func TestSearchIsExact(t *testing.T) {
 								for i, q := range queries {
 									want := bruteForce(t, x, q, k, nil)
 									if diff := cmp.Diff(want, got[i]); diff != "" {
-										t.Fatalf("%s, %s, dim %d, k %d, query %d (-want +got):\n%s", kind, kernel.name, dim, k, i, diff)
+										t.Fatalf("%s, %s, dim %d, k %d, query %d (-want +got):\n%s", kind, kernel.name,
+											dim, k, i, diff)
 									}
 								}
 							}
@@ -390,24 +393,26 @@ func BenchmarkSearch(b *testing.B) {
 	}{{"floats", x, 1}, {"floats", x, 32}, {"codes", codes, 1}} {
 		for _, kernel := range kernels() {
 			for _, threads := range []int{1, 2} {
-				b.Run(fmt.Sprintf("%s/%s/batch=%d/threads=%d", bench.name, kernel.name, bench.batch, threads), func(b *testing.B) {
-					bench.index.dot = kernel.dot
-					i, best := 0, time.Hour // the best is what a busy machine falsifies least
-					for b.Loop() {
-						start := time.Now()
-						batch := make([][]float32, bench.batch)
-						for j := range batch {
-							batch[j] = queries[i%64*dim:][:dim]
-							i++
+				b.Run(fmt.Sprintf("%s/%s/batch=%d/threads=%d", bench.name, kernel.name, bench.batch, threads),
+					func(b *testing.B) {
+						bench.index.dot = kernel.dot
+						i, best := 0, time.Hour // the best is what a busy machine falsifies least
+						for b.Loop() {
+							start := time.Now()
+							batch := make([][]float32, bench.batch)
+							for j := range batch {
+								batch[j] = queries[i%64*dim:][:dim]
+								i++
+							}
+							if _, err := bench.index.SearchBatch(b.Context(), batch, 10,
+								Options{Threads: threads}); err != nil {
+								b.Fatal(err)
+							}
+							best = min(best, time.Since(start))
 						}
-						if _, err := bench.index.SearchBatch(b.Context(), batch, 10, Options{Threads: threads}); err != nil {
-							b.Fatal(err)
-						}
-						best = min(best, time.Since(start))
-					}
-					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*bench.batch), "ns/query")
-					b.ReportMetric(float64(best.Nanoseconds())/float64(bench.batch), "best-ns/query")
-				})
+						b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*bench.batch), "ns/query")
+						b.ReportMetric(float64(best.Nanoseconds())/float64(bench.batch), "best-ns/query")
+					})
 			}
 		}
 	}

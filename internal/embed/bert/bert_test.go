@@ -54,7 +54,8 @@ func tinyTensors() map[string]safetensors.Tensor {
 	norm("embeddings.LayerNorm")
 	for i := range 2 {
 		p := fmt.Sprintf("encoder.layer.%d.", i)
-		for _, name := range []string{"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"} {
+		for _, name := range []string{"attention.self.query", "attention.self.key", "attention.self.value",
+			"attention.output.dense"} {
 			linear(p+name, 32, 32)
 		}
 		linear(p+"intermediate.dense", 32, 64)
@@ -80,7 +81,8 @@ func text(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 
 // tiny returns the folder of a small model.
 func tiny(t testing.TB) fstest.MapFS {
-	return fstest.MapFS{"config.json": text(tinyConfig), "vocab.txt": text(tinyVocab), "model.safetensors": fileOf(t, tinyTensors())}
+	return fstest.MapFS{"config.json": text(tinyConfig), "vocab.txt": text(tinyVocab),
+		"model.safetensors": fileOf(t, tinyTensors())}
 }
 
 // vectors returns the vectors of texts.
@@ -110,12 +112,14 @@ func TestSettings(t *testing.T) {
 			"1_Pooling/config.json": text(`{"pooling_mode_mean_tokens":true,"pooling_mode_cls_token":false}`)}, true},
 		{"CLS", fstest.MapFS{"1_Pooling/config.json": text(`{"pooling_mode_cls_token":true}`)}, false},
 		{"max", fstest.MapFS{"1_Pooling/config.json": text(`{"pooling_mode_max_tokens":true}`)}, false},
-		{"other folder", fstest.MapFS{"modules.json": text(`[{"path":"p","type":"Pooling"}]`), "p/config.json": text(`{"pooling_mode_cls_token":true}`)}, false},
+		{"other folder", fstest.MapFS{"modules.json": text(`[{"path":"p","type":"Pooling"}]`),
+			"p/config.json": text(`{"pooling_mode_cls_token":true}`)}, false},
 		{"prompts for documents", fstest.MapFS{"config_sentence_transformers.json": text(`{"prompts":{"document":"d"}}`)}, true},
 	} {
 		files := tiny(t)
 		maps.Copy(files, tt.files)
-		if got := vectors(t, files, Options{}, embed.Query, "a b", "query: a b", "a b c d a b c d"); cmp.Equal(got, base) != tt.same {
+		if got := vectors(t, files, Options{}, embed.Query, "a b", "query: a b", "a b c d a b c d"); cmp.Equal(got,
+			base) != tt.same {
 			t.Errorf("%s: the same vectors: %v, want %v", tt.name, !tt.same, tt.same)
 		}
 	}
@@ -140,7 +144,8 @@ func TestNames(t *testing.T) {
 	want := vectors(t, tiny(t), Options{}, embed.Document, "a b c")
 	renamed := map[string]safetensors.Tensor{}
 	for name, v := range tinyTensors() {
-		name = strings.NewReplacer("LayerNorm.weight", "LayerNorm.gamma", "LayerNorm.bias", "LayerNorm.beta").Replace(name)
+		name = strings.NewReplacer("LayerNorm.weight", "LayerNorm.gamma", "LayerNorm.bias",
+			"LayerNorm.beta").Replace(name)
 		renamed["bert."+name] = v
 	}
 	files := tiny(t)
@@ -194,7 +199,8 @@ func TestPack(t *testing.T) {
 	if _, err := Pack(weights, []byte(tinyConfig), tinyVocab, 20, factors[1:]); !errors.Is(err, errkind.Invalid) {
 		t.Errorf("with too few factors: %v, want kind Invalid", err)
 	}
-	for name, bad := range map[string][]byte{"empty": nil, "another file": files["model.safetensors"].Data, "cut": data[:len(data)/2]} {
+	for name, bad := range map[string][]byte{"empty": nil, "another file": files["model.safetensors"].Data,
+		"cut": data[:len(data)/2]} {
 		if _, err := ReadPacked(bad, "x", Options{}); !errors.Is(err, errkind.Corrupt) {
 			t.Errorf("%s: ReadPacked() = %v, want kind Corrupt", name, err)
 		}
@@ -216,32 +222,36 @@ func TestOpenRefuses(t *testing.T) {
 		change func(fstest.MapFS)
 		kind   error
 	}{
-		"no configuration":   {func(f fstest.MapFS) { delete(f, "config.json") }, errkind.NotFound},
-		"no weights":         {func(f fstest.MapFS) { delete(f, "model.safetensors") }, errkind.NotFound},
-		"no tokenizer":       {func(f fstest.MapFS) { delete(f, "vocab.txt") }, errkind.NotFound},
-		"folder":             {func(f fstest.MapFS) { delete(f, "vocab.txt"); f["vocab.txt/x"] = text("") }, errkind.Invalid},
-		"large file":         {func(f fstest.MapFS) { f["config.json"] = text(strings.Repeat(" ", maxJSON+1)) }, errkind.TooLarge},
-		"not JSON":           {file("config.json", "x"), errkind.Corrupt},
-		"other model":        {config(`"bert"`, `"mpnet"`), errkind.Unsupported},
-		"activation":         {config(`"gelu"`, `"tanh"`), errkind.Unsupported},
-		"relative positions": {config(`"gelu"`, `"gelu","position_embedding_type":"relative_key"`), errkind.Unsupported},
-		"heads":              {config(`heads":2`, `heads":3`), errkind.Unsupported},
-		"no heads":           {config(`heads":2`, `heads":0`), errkind.Corrupt},
-		"negative size":      {config(`size":32`, `size":-32`), errkind.Corrupt},
-		"huge size":          {config(`size":64`, `size":9000000000000000000`), errkind.Corrupt},
-		"other size":         {config(`size":64`, `size":128`), errkind.Corrupt},
-		"more layers":        {config(`layers":2`, `layers":3`), errkind.Corrupt},
-		"epsilon":            {config(`1e-12`, `-1`), errkind.Corrupt},
-		"small vocabulary":   {file("vocab.txt", tinyVocab+"more\n"), errkind.Corrupt},
-		"tokenizer":          {file("tokenizer.json", `{"model":{"type":"BPE"}}`), errkind.Unsupported},
-		"pooling":            {file("1_Pooling/config.json", `{"pooling_mode_lasttoken":true}`), errkind.Unsupported},
-		"two poolings":       {file("1_Pooling/config.json", `{"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":true}`), errkind.Unsupported},
-		"module":             {file("modules.json", `[{"path":"2_Dense","type":"x.Dense"}]`), errkind.Unsupported},
-		"path":               {file("modules.json", `[{"path":"../..","type":"x.Pooling"}]`), errkind.Corrupt},
-		"absolute path":      {file("modules.json", `[{"path":"/etc","type":"x.Pooling"}]`), errkind.Corrupt},
-		"broken modules":     {file("modules.json", `{}`), errkind.Corrupt},
-		"tokens":             {file("sentence_bert_config.json", `{"max_seq_length":2}`), errkind.Corrupt},
-		"weights":            {file("model.safetensors", "12345678"), errkind.Corrupt},
+		"no configuration": {func(f fstest.MapFS) { delete(f, "config.json") }, errkind.NotFound},
+		"no weights":       {func(f fstest.MapFS) { delete(f, "model.safetensors") }, errkind.NotFound},
+		"no tokenizer":     {func(f fstest.MapFS) { delete(f, "vocab.txt") }, errkind.NotFound},
+		"folder": {func(f fstest.MapFS) { delete(f, "vocab.txt"); f["vocab.txt/x"] = text("") },
+			errkind.Invalid},
+		"large file": {func(f fstest.MapFS) { f["config.json"] = text(strings.Repeat(" ", maxJSON+1)) },
+			errkind.TooLarge},
+		"not JSON":    {file("config.json", "x"), errkind.Corrupt},
+		"other model": {config(`"bert"`, `"mpnet"`), errkind.Unsupported},
+		"activation":  {config(`"gelu"`, `"tanh"`), errkind.Unsupported},
+		"relative positions": {config(`"gelu"`, `"gelu","position_embedding_type":"relative_key"`),
+			errkind.Unsupported},
+		"heads":            {config(`heads":2`, `heads":3`), errkind.Unsupported},
+		"no heads":         {config(`heads":2`, `heads":0`), errkind.Corrupt},
+		"negative size":    {config(`size":32`, `size":-32`), errkind.Corrupt},
+		"huge size":        {config(`size":64`, `size":9000000000000000000`), errkind.Corrupt},
+		"other size":       {config(`size":64`, `size":128`), errkind.Corrupt},
+		"more layers":      {config(`layers":2`, `layers":3`), errkind.Corrupt},
+		"epsilon":          {config(`1e-12`, `-1`), errkind.Corrupt},
+		"small vocabulary": {file("vocab.txt", tinyVocab+"more\n"), errkind.Corrupt},
+		"tokenizer":        {file("tokenizer.json", `{"model":{"type":"BPE"}}`), errkind.Unsupported},
+		"pooling":          {file("1_Pooling/config.json", `{"pooling_mode_lasttoken":true}`), errkind.Unsupported},
+		"two poolings": {file("1_Pooling/config.json",
+			`{"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":true}`), errkind.Unsupported},
+		"module":         {file("modules.json", `[{"path":"2_Dense","type":"x.Dense"}]`), errkind.Unsupported},
+		"path":           {file("modules.json", `[{"path":"../..","type":"x.Pooling"}]`), errkind.Corrupt},
+		"absolute path":  {file("modules.json", `[{"path":"/etc","type":"x.Pooling"}]`), errkind.Corrupt},
+		"broken modules": {file("modules.json", `{}`), errkind.Corrupt},
+		"tokens":         {file("sentence_bert_config.json", `{"max_seq_length":2}`), errkind.Corrupt},
+		"weights":        {file("model.safetensors", "12345678"), errkind.Corrupt},
 		"special tokens": {file("tokenizer.json", `{"normalizer":null,"pre_tokenizer":{"type":"BertPreTokenizer"},"post_processor":{"type":"BertProcessing","cls":["[CLS]",4000000],"sep":["[SEP]",3]},
 			"model":{"type":"WordPiece","unk_token":"a","vocab":{"a":0}}}`), errkind.Corrupt},
 	} {
@@ -259,10 +269,12 @@ func TestOpenRefuses(t *testing.T) {
 // FuzzOpen checks that no file makes opening or encoding panic.
 func FuzzOpen(f *testing.F) {
 	files := tiny(f)
-	f.Add([]byte(tinyConfig), []byte(`[{"path":"p","type":"Pooling"}]`), []byte(`{"max_seq_length":4}`), files["model.safetensors"].Data[:9000])
+	f.Add([]byte(tinyConfig), []byte(`[{"path":"p","type":"Pooling"}]`), []byte(`{"max_seq_length":4}`),
+		files["model.safetensors"].Data[:9000])
 	f.Fuzz(func(t *testing.T, config, modules, sentence, weights []byte) {
 		m := maps.Clone(files)
-		m["config.json"], m["modules.json"], m["sentence_bert_config.json"] = &fstest.MapFile{Data: config}, &fstest.MapFile{Data: modules}, &fstest.MapFile{Data: sentence}
+		m["config.json"], m["modules.json"], m["sentence_bert_config.json"] = &fstest.MapFile{Data: config},
+			&fstest.MapFile{Data: modules}, &fstest.MapFile{Data: sentence}
 		// The header of the weights changes, and the values are complete.
 		data := slices.Clone(files["model.safetensors"].Data)
 		copy(data, weights)
@@ -271,7 +283,8 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if v, err := e.Embed(t.Context(), []string{"a b c"}, embed.Document); err != nil || len(v) != 1 || len(v[0]) != e.Dimension() {
+		if v, err := e.Embed(t.Context(), []string{"a b c"}, embed.Document); err != nil || len(v) != 1 ||
+			len(v[0]) != e.Dimension() {
 			t.Errorf("Embed() = %v, %v", v, err)
 		}
 	})
@@ -323,7 +336,8 @@ func TestFloat32(t *testing.T) {
 			t.Fatal(err)
 		}
 		factors := f.Tensors[strings.TrimSuffix(name, ".weight")+factorsSuffix]
-		if layer, _, ok := strings.Cut(name, ".query"); ok || strings.Contains(name, ".key") || strings.Contains(name, ".value") {
+		if layer, _, ok := strings.Cut(name, ".query"); ok || strings.Contains(name, ".key") ||
+			strings.Contains(name, ".value") {
 			layer, _, _ = strings.Cut(layer, "self.")
 			factors = f.Tensors[strings.TrimSuffix(layer, "self")+"self"+factorsSuffix]
 		} else if strings.Contains(name, "intermediate") {
@@ -332,7 +346,8 @@ func TestFloat32(t *testing.T) {
 		tensors[name] = unpacked(t, v, scale, factors)
 	}
 	config := text(f.Metadata["config"])
-	files := fstest.MapFS{"config.json": config, "vocab.txt": &fstest.MapFile{Data: f.Tensors[vocabularyName].Data}, "model.safetensors": fileOf(t, tensors)}
+	files := fstest.MapFS{"config.json": config, "vocab.txt": &fstest.MapFile{Data: f.Tensors[vocabularyName].Data},
+		"model.safetensors": fileOf(t, tensors)}
 	r := readReference(t)
 	r.Texts = slices.DeleteFunc(r.Texts, func(x referenceText) bool { return len(x.IDs) > 40 }) // long ones take long
 	var texts []string
@@ -398,7 +413,8 @@ func TestBatches(t *testing.T) {
 	for _, threads := range []int{1, 3, 50} {
 		got, err := e.With(Options{Threads: threads}).Embed(t.Context(), texts, embed.Document)
 		if err != nil || !cmp.Equal(got, want) {
-			t.Errorf("the vectors of one call with %d threads differ from those of single calls, error %v", threads, err)
+			t.Errorf("the vectors of one call with %d threads differ from those of single calls, error %v", threads,
+				err)
 		}
 	}
 	covered := 0
@@ -436,7 +452,8 @@ func TestCancel(t *testing.T) {
 		ctx := &countdown{t.Context(), left}
 		v, err := e.Embed(ctx, []string{strings.Repeat("a ", 400), strings.Repeat("b ", 400)}, embed.Document)
 		if !errors.Is(err, context.Canceled) || v != nil || ctx.left != -1 {
-			t.Errorf("Embed() with a context that ends after %d checks = %v, %v after %d more", left, v, err, -1-ctx.left)
+			t.Errorf("Embed() with a context that ends after %d checks = %v, %v after %d more", left, v, err,
+				-1-ctx.left)
 		}
 	}
 	// A call that waits for a thread ends as well.
@@ -459,7 +476,8 @@ func TestFind(t *testing.T) {
 	home := t.TempDir()
 	repo := filepath.Join(home, "hub", "models--sentence-transformers--all-MiniLM-L6-v2")
 	snapshot := filepath.Join(repo, "snapshots", "abc123")
-	for name, content := range map[string]string{filepath.Join(repo, "refs", "main"): "abc123\n", filepath.Join(snapshot, "model.safetensors"): "x",
+	for name, content := range map[string]string{filepath.Join(repo, "refs", "main"): "abc123\n",
+		filepath.Join(snapshot, "model.safetensors"):                      "x",
 		filepath.Join(home, "hub", "models--evil--model", "refs", "main"): "../../../.."} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -477,7 +495,8 @@ func TestFind(t *testing.T) {
 		want string
 	}{
 		{"all-MiniLM-L6-v2", map[string]string{"HF_HOME": home}, snapshot},
-		{"sentence-transformers/all-MiniLM-L6-v2", map[string]string{"HF_HUB_CACHE": filepath.Join(home, "hub")}, snapshot},
+		{"sentence-transformers/all-MiniLM-L6-v2", map[string]string{"HF_HUB_CACHE": filepath.Join(home, "hub")},
+			snapshot},
 		{"all-MiniLM-L6-v2", map[string]string{"HF_HOME": t.TempDir()}, ""},
 		{"evil/model", map[string]string{"HF_HOME": home}, ""},
 		{"../x", map[string]string{"HF_HOME": home}, ""},

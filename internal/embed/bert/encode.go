@@ -110,7 +110,8 @@ func (s *scratch) rows(n int, m *model) {
 // batch. It is valid until the scratch is used again. watch, if not nil, is
 // called with the input of each layer and of its feed-forward network, and with
 // the output of the last layer.
-func (m *model) encode(ctx context.Context, b *batch, s *scratch, watch func(where place, x []float32)) ([]float32, error) {
+func (m *model) encode(ctx context.Context, b *batch, s *scratch, watch func(where place, x []float32)) ([]float32,
+	error) {
 	n, h := len(b.ids), m.hidden
 	s.rows(n, m)
 	x := s.x[:n*h]

@@ -79,7 +79,8 @@ func open(files fs.FS, name string, o Options) (*Encoder, error) {
 // setTokenizer sets the tokenizer of the model and the maximum length of texts.
 func (m *model) setTokenizer(t *tokenizer.Tokenizer, limit int, c *config) error {
 	if t.Size() > c.Vocabulary {
-		return fmt.Errorf("reading the model: the tokenizer has %d tokens, the model %d: %w", t.Size(), c.Vocabulary, errkind.Corrupt)
+		return fmt.Errorf("reading the model: the tokenizer has %d tokens, the model %d: %w", t.Size(), c.Vocabulary,
+			errkind.Corrupt)
 	}
 	m.tokenizer = t
 	m.maxTokens = min(limit, c.Positions, maxTokens)
@@ -162,7 +163,8 @@ func readSettings(files fs.FS) (*settings, error) {
 			}
 		case "Pooling":
 			if !fs.ValidPath(m.Path) {
-				return nil, fmt.Errorf("reading the model: modules.json: the path %.100q is outside the folder: %w", m.Path, errkind.Corrupt)
+				return nil, fmt.Errorf("reading the model: modules.json: the path %.100q is outside the folder: %w",
+					m.Path, errkind.Corrupt)
 			}
 			poolingFile = m.Path + "/config.json"
 		case "Normalize": // vectors are always normalized
@@ -222,7 +224,8 @@ func folderName(dir string) string {
 		dir = abs
 	}
 	snapshots := filepath.Dir(dir)
-	if repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), cachePrefix); ok && filepath.Base(snapshots) == "snapshots" {
+	if repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), cachePrefix); ok &&
+		filepath.Base(snapshots) == "snapshots" {
 		return strings.ReplaceAll(repo, "--", "/")
 	}
 	return filepath.Base(dir)

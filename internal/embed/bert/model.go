@@ -68,7 +68,8 @@ func parseConfig(data []byte) (*config, error) {
 		{"intermediate_size", c.Intermediate, 65536}, {"max_position_embeddings", c.Positions, 65536},
 		{"type_vocab_size", c.Types, 1024}, {"vocab_size", c.Vocabulary, 1 << 22}} {
 		if f.value < 1 || f.value > f.max {
-			return nil, fmt.Errorf("reading config.json: %s is %d, want 1 to %d: %w", f.name, f.value, f.max, errkind.Corrupt)
+			return nil, fmt.Errorf("reading config.json: %s is %d, want 1 to %d: %w", f.name, f.value, f.max,
+				errkind.Corrupt)
 		}
 	}
 	if c.Hidden%c.Heads != 0 || c.Hidden/c.Heads%kernel.Columns != 0 || c.Intermediate%kernel.Columns != 0 {
@@ -130,7 +131,8 @@ const wordEmbeddings = "embeddings.word_embeddings.weight"
 func (l *loader) tensor(name string, shape ...int) safetensors.Tensor {
 	t, ok := l.tensors[l.prefix+name]
 	if !ok || !t.Has(shape...) {
-		l.fail(fmt.Errorf("reading the model: tensor %s is missing or does not have the shape %v: %w", name, shape, errkind.Corrupt))
+		l.fail(fmt.Errorf("reading the model: tensor %s is missing or does not have the shape %v: %w", name, shape,
+			errkind.Corrupt))
 		return safetensors.Tensor{}
 	}
 	return t
@@ -178,7 +180,8 @@ func (l *loader) linear(name string, inner, columns int) linear {
 	layer := linear{bias: l.floats(name+".bias", columns)}
 	if l.packed {
 		t := l.tensor(name+".weight", columns/kernel.Columns, inner/4, kernel.Columns, 4)
-		layer.int8 = &kernel.Int8{Inner: inner, Columns: columns, Weights: int8s(t), Scale: l.floats(name+".weight"+scaleSuffix, columns)}
+		layer.int8 = &kernel.Int8{Inner: inner, Columns: columns, Weights: int8s(t),
+			Scale: l.floats(name+".weight"+scaleSuffix, columns)}
 		return layer
 	}
 	w := l.floats(name+".weight", columns, inner)

@@ -38,7 +38,8 @@ func Pack(weights, configJSON []byte, vocabulary string, maxTokens int, factors 
 	positions := f.Tensors["embeddings.position_embeddings.weight"]
 	v := p.values(positions)
 	p.floats("embeddings.position_embeddings.weight", v[:maxTokens*c.Hidden], maxTokens, c.Hidden)
-	for _, name := range []string{"embeddings.token_type_embeddings.weight", "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias"} {
+	for _, name := range []string{"embeddings.token_type_embeddings.weight", "embeddings.LayerNorm.weight",
+		"embeddings.LayerNorm.bias"} {
 		p.floats(name, p.values(f.Tensors[name]), f.Tensors[name].Shape...)
 	}
 	for i := range c.Layers {
@@ -48,7 +49,8 @@ func Pack(weights, configJSON []byte, vocabulary string, maxTokens int, factors 
 		p.linears(f.Tensors, "", nil, layer+"attention.output.dense")
 		p.linears(f.Tensors, layer+"intermediate"+factorsSuffix, next(), up...)
 		p.linears(f.Tensors, "", nil, layer+"output.dense")
-		for _, name := range []string{"attention.output.LayerNorm.weight", "attention.output.LayerNorm.bias", "output.LayerNorm.weight", "output.LayerNorm.bias"} {
+		for _, name := range []string{"attention.output.LayerNorm.weight", "attention.output.LayerNorm.bias",
+			"output.LayerNorm.weight", "output.LayerNorm.bias"} {
 			p.floats(layer+name, p.values(f.Tensors[layer+name]), c.Hidden)
 		}
 	}
@@ -61,7 +63,8 @@ func Pack(weights, configJSON []byte, vocabulary string, maxTokens int, factors 
 	if err != nil {
 		return nil, err
 	}
-	return safetensors.Append(nil, map[string]string{"format": packedFormat, "config": string(settings)}, p.names, p.tensors)
+	return safetensors.Append(nil, map[string]string{"format": packedFormat, "config": string(settings)}, p.names,
+		p.tensors)
 }
 
 // readBERT reads a model for Pack and Smooth.
@@ -75,7 +78,8 @@ func readBERT(weights, configJSON []byte, maxTokens int) (*safetensors.File, *co
 		return nil, nil, err
 	}
 	if maxTokens < minTokens || maxTokens > c.Positions {
-		return nil, nil, fmt.Errorf("packing the model: %d tokens, want %d to %d: %w", maxTokens, minTokens, c.Positions, errkind.Invalid)
+		return nil, nil, fmt.Errorf("packing the model: %d tokens, want %d to %d: %w", maxTokens, minTokens,
+			c.Positions, errkind.Invalid)
 	}
 	if _, ok := f.Tensors[wordEmbeddings]; !ok {
 		return nil, nil, unsupported("packing a model whose tensors have other names")
@@ -132,7 +136,8 @@ func Smooth(ctx context.Context, weights, configJSON []byte, maxTokens int) ([]f
 			}
 		}
 		for k, t := range top {
-			factors = append(factors, float32(math.Pow(float64(max(largest[k], least)), smoothing)/math.Pow(float64(t), 1-smoothing)))
+			factors = append(factors, float32(math.Pow(float64(max(largest[k], least)), smoothing)/math.Pow(float64(t),
+				1-smoothing)))
 		}
 	}
 	for i := range c.Layers {
@@ -212,7 +217,8 @@ func (p *packer) rows(name string, t safetensors.Tensor) {
 
 // linears adds linear layers with a common input. factors, if not nil, are those
 // of its components; their inverses are added under a name.
-func (p *packer) linears(tensors map[string]safetensors.Tensor, inverseName string, factors []float32, names ...string) {
+func (p *packer) linears(tensors map[string]safetensors.Tensor, inverseName string, factors []float32,
+	names ...string) {
 	inner := tensors[names[0]+".weight"].Shape[1]
 	weights := make([][]float32, len(names))
 	for i, name := range names {
@@ -234,7 +240,8 @@ func (p *packer) linears(tensors map[string]safetensors.Tensor, inverseName stri
 		columns := len(weights[i]) / inner
 		codes, scale := quantizeRows(weights[i], inner)
 		p.floats(name+".weight"+scaleSuffix, scale, columns)
-		p.put(name+".weight", "I8", bytesOf(kernel.PackInt8(codes, inner, columns)), columns/kernel.Columns, inner/4, kernel.Columns, 4)
+		p.put(name+".weight", "I8", bytesOf(kernel.PackInt8(codes, inner, columns)), columns/kernel.Columns, inner/4,
+			kernel.Columns, 4)
 		bias := tensors[name+".bias"]
 		p.floats(name+".bias", p.values(bias), bias.Shape...)
 	}
@@ -273,7 +280,8 @@ func ReadPacked(data []byte, id string, o Options) (*Encoder, error) {
 		return nil, err
 	}
 	if f.Metadata["format"] != packedFormat {
-		return nil, fmt.Errorf("reading the packed model: its format is %.100q, want %q: %w", f.Metadata["format"], packedFormat, errkind.Corrupt)
+		return nil, fmt.Errorf("reading the packed model: its format is %.100q, want %q: %w", f.Metadata["format"],
+			packedFormat, errkind.Corrupt)
 	}
 	c, err := parseConfig([]byte(f.Metadata["config"]))
 	if err != nil {

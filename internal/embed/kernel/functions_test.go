@@ -60,7 +60,8 @@ func TestSoftmax(t *testing.T) {
 		for _, x := range in {
 			sum += math.Exp(float64(x - top))
 		}
-		for name, softmax := range map[string]func(x []float32, n int){"Softmax": Softmax, "portable": func(x []float32, n int) { softmaxPortable(x[:n]) }} {
+		for name, softmax := range map[string]func(x []float32, n int){"Softmax": Softmax,
+			"portable": func(x []float32, n int) { softmaxPortable(x[:n]) }} {
 			for _, extra := range []int{0, 16} {
 				got := append(slices.Clone(in), make([]float32, extra)...)
 				softmax(got, len(in))

@@ -128,7 +128,8 @@ func Multiply(dst, a, b Matrix, rows, inner, columns int) {
 var zeros [Columns]float32
 
 // multiply computes 16 columns of a product.
-func multiply(dst []float32, dstStride int, a []float32, aStride, rows int, b []float32, bStride, inner int, bias []float32) {
+func multiply(dst []float32, dstStride int, a []float32, aStride, rows int, b []float32, bStride, inner int,
+	bias []float32) {
 	if rows == 0 || inner == 0 {
 		return
 	}

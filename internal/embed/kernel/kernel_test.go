@@ -29,7 +29,8 @@ func fillInt8(rnd *rand.Rand, s []int8, kind string) {
 func TestInt8Kernels(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, inner := range []int{16, 64, 384, 1536, 4096} {
-		for _, kinds := range [][2]string{{"random", "random"}, {"largest", "largest"}, {"smallest", "largest"}, {"smallest", "smallest"},
+		for _, kinds := range [][2]string{{"random", "random"}, {"largest", "largest"}, {"smallest", "largest"},
+			{"smallest", "smallest"},
 			{"mixed", "mixed"}, {"random", "mixed"}, {"lowest", "mixed"}, {"lowest", "smallest"}} {
 			x, w := make([]int8, Rows*inner), make([]int8, Columns*inner)
 			fillInt8(rnd, x, kinds[0])
@@ -55,7 +56,8 @@ func TestInt8Kernels(t *testing.T) {
 						want = float32(float32(float32(sum)*xScale[r])*wScale[c]) + bias[c]
 					}
 					if math.Float32bits(got[i]) != math.Float32bits(want) {
-						t.Fatalf("%s, inner dimension %d, %s by %s: number %d of row %d is %v, want %v", kernel.name, inner, kinds[0], kinds[1], c, r, got[i], want)
+						t.Fatalf("%s, inner dimension %d, %s by %s: number %d of row %d is %v, want %v", kernel.name,
+							inner, kinds[0], kinds[1], c, r, got[i], want)
 					}
 				}
 			}
@@ -67,7 +69,8 @@ func TestInt8Kernels(t *testing.T) {
 func TestFirstRight(t *testing.T) {
 	used := ""
 	named := func(name string, wrong float32) namedKernel[int8Func] {
-		return namedKernel[int8Func]{name, func(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale, wScale, bias *float32) {
+		return namedKernel[int8Func]{name, func(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale,
+			wScale, bias *float32) {
 			used = name
 			int8Portable(dst, dstStride, x, inner, w, xScale, wScale, bias)
 			*dst += wrong
@@ -119,7 +122,8 @@ func TestFloat32Kernels(t *testing.T) {
 					}
 				}
 				if math.Abs(float64(got[i])-want) > 2e-6*math.Sqrt(float64(inner))*10 || c >= Columns && got[i] != 0 {
-					t.Fatalf("%s, inner dimension %d: number %d of row %d is %v, want %v", kernel.name, inner, c, r, got[i], want)
+					t.Fatalf("%s, inner dimension %d: number %d of row %d is %v, want %v", kernel.name, inner, c, r,
+						got[i], want)
 				}
 			}
 		}

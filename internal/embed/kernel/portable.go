@@ -12,7 +12,8 @@ type int8Func func(dst *float32, dstStride int, x *int8, inner int, w *int8, xSc
 // A float32Func computes a tile of 4 x 16 numbers:
 //
 //	dst[i][j] = bias[j] + sum over k of a[i][k]*b[k][j]
-type float32Func func(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride, inner int, bias *float32)
+type float32Func func(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride, inner int,
+	bias *float32)
 
 // int8Portable is the int8Func in Go.
 func int8Portable(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale, wScale, bias *float32) {
@@ -43,7 +44,8 @@ func int8Portable(dst *float32, dstStride int, x *int8, inner int, w *int8, xSca
 }
 
 // float32Portable is the float32Func in Go.
-func float32Portable(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride, inner int, bias *float32) {
+func float32Portable(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride, inner int,
+	bias *float32) {
 	as := unsafe.Slice(a, (Rows-1)*aStride+inner)
 	bs := unsafe.Slice(b, (inner-1)*bStride+Columns)
 	out := unsafe.Slice(dst, (Rows-1)*dstStride+Columns)

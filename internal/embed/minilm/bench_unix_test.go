@@ -47,7 +47,8 @@ func BenchmarkQuery(b *testing.B) {
 // BenchmarkDocuments encodes documents of 128 tokens.
 func BenchmarkDocuments(b *testing.B) {
 	const tokens = 128
-	docs := []string{strings.Repeat(words+". ", 20), strings.Repeat("The quick brown fox jumps over the lazy dog. ", 20)}
+	docs := []string{strings.Repeat(words+". ", 20),
+		strings.Repeat("The quick brown fox jumps over the lazy dog. ", 20)}
 	seconds := encode(b, bert.Options{MaxTokens: tokens}, embed.Document, docs...)
 	b.ReportMetric(float64(tokens*len(docs))/seconds, "tokens/CPU-s")
 }

@@ -62,7 +62,8 @@ func TestReference(t *testing.T) {
 	least, sum := 1.0, 0.0
 	for i, tt := range r.Texts {
 		if len(vectors[i]) != dimension || math.Abs(dot(vectors[i], vectors[i])-1) > 1e-5 {
-			t.Fatalf("%s: the vector has %d components and the square norm %v", tt.Name, len(vectors[i]), dot(vectors[i], vectors[i]))
+			t.Fatalf("%s: the vector has %d components and the square norm %v", tt.Name, len(vectors[i]),
+				dot(vectors[i], vectors[i]))
 		}
 		c := dot(vectors[i], tt.Embedding)
 		least, sum = min(least, c), sum+c
@@ -94,7 +95,8 @@ func TestOptions(t *testing.T) {
 	if err != nil || dot(got[0], got[1]) < 0.99999 {
 		t.Errorf("texts with the same first tokens have other vectors, error %v", err)
 	}
-	for text, want := range map[string]bool{words: false, "naïve café déjà vu": false, "kubectl rollout status -n prod": false, "λ calculus": false,
+	for text, want := range map[string]bool{words: false, "naïve café déjà vu": false,
+		"kubectl rollout status -n prod": false, "λ calculus": false,
 		"パスワードを変更する方法": true, "如何更改密码": true, "비밀번호 변경": true, "как сменить пароль": true, "password 変更 方法 教えて": true} {
 		if got := embed.Foreign(e, text); got != want {
 			t.Errorf("Foreign(%q) = %v, want %v", text, got, want)

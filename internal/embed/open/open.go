@@ -62,9 +62,11 @@ func Embedder(setting string, o Options) (embed.Embedder, error) {
 	case setting == None:
 		return nil, nil
 	case isURL && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")):
-		return checked(remote.New(remote.Options{URL: setting, Model: o.Model, Key: o.Key, Timeout: o.Timeout, Dimension: o.Dimension, UserAgent: o.UserAgent, Log: o.Log}))
+		return checked(remote.New(remote.Options{URL: setting, Model: o.Model, Key: o.Key, Timeout: o.Timeout,
+			Dimension: o.Dimension, UserAgent: o.UserAgent, Log: o.Log}))
 	case isURL:
-		return nil, fmt.Errorf("choosing the embedder: want %s, %s, a folder, or a URL with http or https: %w", Builtin, None, errkind.Invalid)
+		return nil, fmt.Errorf("choosing the embedder: want %s, %s, a folder, or a URL with http or https: %w", Builtin,
+			None, errkind.Invalid)
 	}
 	dir := setting
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

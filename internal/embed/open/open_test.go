@@ -14,7 +14,8 @@ import (
 func TestEmbedder(t *testing.T) {
 	empty := t.TempDir()
 	other := t.TempDir()
-	if err := os.WriteFile(filepath.Join(other, "config.json"), []byte(`{"model_type":"mpnet","hidden_size":768}`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(other, "config.json"), []byte(`{"model_type":"mpnet","hidden_size":768}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	o := Options{MaxTokens: 128, Model: "all-minilm", Getenv: func(string) string { return empty }}

@@ -63,12 +63,14 @@ func (e *Embedder) read(answer []byte, n int) ([][]float32, error) {
 		}
 	}
 	if len(vectors) != n {
-		return nil, e.malformed(fmt.Sprintf("sent %d vectors for %d texts; check its address and its version", len(vectors), n), URLReason)
+		return nil, e.malformed(fmt.Sprintf("sent %d vectors for %d texts; check its address and its version",
+			len(vectors), n), URLReason)
 	}
 	out := make([][]float32, n)
 	for i, v := range vectors {
 		if len(v) == 0 || len(v) > maxDimension {
-			return nil, e.malformed(fmt.Sprintf("sent a vector of %d numbers; choose a model for embeddings", len(v)), ModelReason)
+			return nil, e.malformed(fmt.Sprintf("sent a vector of %d numbers; choose a model for embeddings", len(v)),
+				ModelReason)
 		}
 		e.dimension.CompareAndSwap(0, int64(len(v)))
 		if want := e.Dimension(); len(v) != want {

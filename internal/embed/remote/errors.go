@@ -18,7 +18,8 @@ const unreachable = "the embedding service cannot be reached; check that it runs
 // fault returns an error about the service. A nil kind means Unavailable.
 func (e *Embedder) fault(kind error, status int, message string, reason errkind.Reason) *errkind.Remote {
 	path := e.endpoint.EscapedPath()
-	return &errkind.Remote{Kind: kind, Endpoint: path[:min(len(path), maxEndpoint)], Status: status, Message: message, Reason: reason}
+	return &errkind.Remote{Kind: kind, Endpoint: path[:min(len(path), maxEndpoint)], Status: status, Message: message,
+		Reason: reason}
 }
 
 // malformed returns the error for an answer with status 200 that cannot be used.
@@ -34,9 +35,11 @@ func (e *Embedder) callError(ctx, call context.Context, err error) error {
 	}
 	if httpclient.TimedOut(call, err) {
 		return e.fault(errkind.Timeout, http.StatusGatewayTimeout, fmt.Sprintf(
-			"the embedding service did not answer within %v; allow it more time, or choose a smaller model", e.options.Timeout), TimeoutReason)
+			"the embedding service did not answer within %v; allow it more time, or choose a smaller model",
+			e.options.Timeout), TimeoutReason)
 	}
-	return e.fault(nil, http.StatusBadGateway, httpclient.CauseOf(err).Message("the embedding service", unreachable), URLReason)
+	return e.fault(nil, http.StatusBadGateway, httpclient.CauseOf(err).Message("the embedding service", unreachable),
+		URLReason)
 }
 
 // statusError returns the error for another status than 200. The text of the answer
@@ -53,15 +56,18 @@ func (e *Embedder) statusError(resp *http.Response) error {
 		r.Status, r.Reason = http.StatusBadGateway, URLReason
 		r.Kind, r.Message = errkind.Unsupported, fmt.Sprintf("the embedding service answered with a redirect (%d); check its address", s)
 	case s == http.StatusUnauthorized, s == http.StatusProxyAuthRequired:
-		r.Kind, r.Reason, r.Message = errkind.Unauthorized, KeyReason, "the embedding service refuses the key; set a valid one"
+		r.Kind, r.Reason, r.Message = errkind.Unauthorized, KeyReason,
+			"the embedding service refuses the key; set a valid one"
 		if e.options.Key == "" {
 			r.Message = "the embedding service requires a key; set one"
 		}
 	case s == http.StatusForbidden, s == http.StatusPaymentRequired:
-		r.Kind, r.Reason, r.Message = errkind.Denied, KeyReason, "the embedding service forbids the call; check what the key permits"
+		r.Kind, r.Reason, r.Message = errkind.Denied, KeyReason,
+			"the embedding service forbids the call; check what the key permits"
 	case s == http.StatusNotFound, s == http.StatusMethodNotAllowed:
 		r.Kind, r.Reason = errkind.NotFound, ModelReason
-		r.Message = "the embedding service does not know this call or " + model + "; check its address, and load the model there"
+		r.Message = "the embedding service does not know this call or " + model +
+			"; check its address, and load the model there"
 	case s == http.StatusRequestEntityTooLarge:
 		r.Kind, r.Message = errkind.TooLarge, "the embedding service refuses texts of this length; choose a model that reads longer texts"
 	case s == http.StatusTooManyRequests:

@@ -210,7 +210,8 @@ func (e *Embedder) retry(ctx context.Context, texts []string, kind embed.Kind) (
 		if pause > maxWait || kind == embed.Query && pause > 2*time.Second {
 			return nil, err
 		}
-		e.options.Log.DebugContext(ctx, "repeating a call to the embedding service", "status", r.Status, "attempt", attempt, "wait", pause)
+		e.options.Log.DebugContext(ctx, "repeating a call to the embedding service", "status", r.Status, "attempt",
+			attempt, "wait", pause)
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -225,7 +226,8 @@ func (e *Embedder) retry(ctx context.Context, texts []string, kind embed.Kind) (
 // again reports whether the same request may succeed soon after an answer with
 // this status. After a timeout it would only take as long again.
 func again(status int) bool {
-	return status == http.StatusTooManyRequests || status >= 500 && status != http.StatusNotImplemented && status != http.StatusGatewayTimeout
+	return status == http.StatusTooManyRequests || status >= 500 && status != http.StatusNotImplemented &&
+		status != http.StatusGatewayTimeout
 }
 
 // call makes one request. After an error it reports whether the same request may
@@ -248,7 +250,8 @@ func (e *Embedder) call(ctx context.Context, texts []string) (vectors [][]float3
 	if err != nil {
 		return nil, false, e.fault(nil, http.StatusBadGateway, unreachable, URLReason)
 	}
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {e.options.UserAgent}}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"},
+		"User-Agent": {e.options.UserAgent}}
 	if e.options.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+e.options.Key)
 	}
@@ -271,7 +274,8 @@ func (e *Embedder) call(ctx context.Context, texts []string) (vectors [][]float3
 	if len(answer) > maxBody {
 		return nil, false, e.malformed("sent an answer that is too large; check its address", URLReason)
 	}
-	e.options.Log.DebugContext(ctx, "called the embedding service", "texts", len(texts), "bytes", len(answer), "took", time.Since(start).Round(time.Millisecond))
+	e.options.Log.DebugContext(ctx, "called the embedding service", "texts", len(texts), "bytes", len(answer), "took",
+		time.Since(start).Round(time.Millisecond))
 	vectors, err = e.read(answer, len(texts))
 	return vectors, false, err
 }

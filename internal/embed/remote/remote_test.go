@@ -139,9 +139,12 @@ func TestEmbed(t *testing.T) {
 		handler           func(*service) http.HandlerFunc
 		encoding          string
 	}{
-		{"OpenAI", "http://embeddings.test/v1", "http://embeddings.test/v1/embeddings", func(s *service) http.HandlerFunc { return s.openAI }, "float"},
-		{"OpenAI with base64", "http://embeddings.test/v1", "http://embeddings.test/v1/embeddings", func(s *service) http.HandlerFunc { return s.base64 }, "float"},
-		{"Ollama", "http://embeddings.test/api", "http://embeddings.test/api/embed", func(s *service) http.HandlerFunc { return s.ollama }, ""},
+		{"OpenAI", "http://embeddings.test/v1", "http://embeddings.test/v1/embeddings",
+			func(s *service) http.HandlerFunc { return s.openAI }, "float"},
+		{"OpenAI with base64", "http://embeddings.test/v1", "http://embeddings.test/v1/embeddings",
+			func(s *service) http.HandlerFunc { return s.base64 }, "float"},
+		{"Ollama", "http://embeddings.test/api", "http://embeddings.test/api/embed",
+			func(s *service) http.HandlerFunc { return s.ollama }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &service{}
@@ -199,7 +202,8 @@ func TestURLs(t *testing.T) {
 		{"http://127.0.0.1:11434/api/embed", "http://127.0.0.1:11434/api/embed", true},
 		{"http://127.0.0.1:11434/api/", "http://127.0.0.1:11434/api/embed", true},
 		{"https://api.openai.com/v1/", "https://api.openai.com/v1/embeddings", false},
-		{"https://x/openai/deployments/d/embeddings?api-version=1", "https://x/openai/deployments/d/embeddings?api-version=1", false},
+		{"https://x/openai/deployments/d/embeddings?api-version=1",
+			"https://x/openai/deployments/d/embeddings?api-version=1", false},
 		{"https://x/v1beta/openai", "https://x/v1beta/openai/embeddings", false},
 	} {
 		u, ollama, err := parseURL(tt.url)
@@ -207,8 +211,10 @@ func TestURLs(t *testing.T) {
 			t.Errorf("parseURL(%s) = %v, %v, %v, want %s, %v", tt.url, u, ollama, err, tt.want, tt.ollama)
 		}
 	}
-	for _, o := range []Options{{URL: ""}, {URL: "ftp://x"}, {URL: "http://"}, {URL: "x"}, {URL: "http:x"}, {URL: "http://u:" + key + "@x"}, {URL: "http://x#f"},
-		{URL: "http://[" + key}, {URL: "http://x", Key: key + "\n"}, {URL: "http://x", Key: strings.Repeat("x", 5000)}, {URL: "http://x", Model: "\xff"}} {
+	for _, o := range []Options{{URL: ""}, {URL: "ftp://x"}, {URL: "http://"}, {URL: "x"}, {URL: "http:x"},
+		{URL: "http://u:" + key + "@x"}, {URL: "http://x#f"},
+		{URL: "http://[" + key}, {URL: "http://x", Key: key + "\n"}, {URL: "http://x", Key: strings.Repeat("x", 5000)},
+		{URL: "http://x", Model: "\xff"}} {
 		_, err := New(o)
 		if !errors.Is(err, errkind.Invalid) || errkind.ReasonOf(err) == "" || strings.Contains(err.Error(), key) {
 			t.Errorf("New(%+v) = %v, want an error of kind Invalid with a reason, without the key", o, err)
@@ -245,7 +251,8 @@ func TestErrors(t *testing.T) {
 		{"unknown model", status(404), Options{Model: "m"}, errkind.NotFound, 404, ModelReason, 1},
 		{"bad request", status(400), Options{}, errkind.Invalid, 400, ModelReason, 1},
 		{"too long", status(413), Options{}, errkind.TooLarge, 413, "", 1},
-		{"redirect", status(302, "Location", "http://elsewhere.test"), Options{}, errkind.Unsupported, 502, URLReason, 1},
+		{"redirect", status(302, "Location", "http://elsewhere.test"), Options{}, errkind.Unsupported, 502, URLReason,
+			1},
 		{"no content", status(204), Options{}, errkind.Unavailable, 502, URLReason, 1},
 		{"busy", status(429), Options{}, errkind.Busy, 429, "", 7},
 		{"busy for long", status(429, "Retry-After", "3600"), Options{}, errkind.Busy, 429, "", 1},
@@ -253,19 +260,28 @@ func TestErrors(t *testing.T) {
 		{"not implemented", status(501), Options{}, errkind.Unavailable, 501, "", 1},
 		{"unavailable", status(503, "Retry-After", "20"), Options{}, errkind.Unavailable, 503, "", 7},
 		{"timeout of a proxy", status(504), Options{}, errkind.Timeout, 504, TimeoutReason, 1},
-		{"slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, Options{Timeout: time.Minute}, errkind.Timeout, 504, TimeoutReason, 1},
+		{"slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, Options{Timeout: time.Minute},
+			errkind.Timeout, 504, TimeoutReason, 1},
 		{"HTML", answer("<html>"), Options{}, errkind.Unavailable, 502, URLReason, 1},
 		{"truncated", answer(`{"data":[{"index":0,"embedding":[1,`), Options{}, errkind.Unavailable, 502, URLReason, 1},
 		{"no vectors", answer(`{}`), Options{}, errkind.Unavailable, 502, URLReason, 1},
-		{"too many vectors", answer(`{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1]}]}`), Options{}, errkind.Unavailable, 502, URLReason, 1},
+		{"too many vectors", answer(`{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1]}]}`), Options{},
+			errkind.Unavailable, 502, URLReason, 1},
 		{"index", answer(`{"data":[{"index":7,"embedding":[1]}]}`), Options{}, errkind.Unavailable, 502, "", 1},
-		{"negative index", answer(`{"data":[{"index":-1,"embedding":[1]}]}`), Options{}, errkind.Unavailable, 502, "", 1},
-		{"empty vector", answer(`{"data":[{"index":0,"embedding":[]}]}`), Options{}, errkind.Unavailable, 502, ModelReason, 1},
-		{"zero vector", answer(`{"data":[{"index":0,"embedding":[0,0]}]}`), Options{}, errkind.Unavailable, 502, ModelReason, 1},
-		{"not a number", answer(`{"data":[{"index":0,"embedding":"AADAfw=="}]}`), Options{}, errkind.Unavailable, 502, ModelReason, 1},
-		{"broken base64", answer(`{"data":[{"index":0,"embedding":"AAA="}]}`), Options{}, errkind.Unavailable, 502, URLReason, 1},
-		{"other dimension", answer(`{"data":[{"index":0,"embedding":[1,2]}]}`), Options{Dimension: 3}, errkind.Conflict, 502, ModelReason, 1},
-		{"huge", func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, maxBody+1)) }, Options{}, errkind.Unavailable, 502, URLReason, 1},
+		{"negative index", answer(`{"data":[{"index":-1,"embedding":[1]}]}`), Options{}, errkind.Unavailable, 502, "",
+			1},
+		{"empty vector", answer(`{"data":[{"index":0,"embedding":[]}]}`), Options{}, errkind.Unavailable, 502,
+			ModelReason, 1},
+		{"zero vector", answer(`{"data":[{"index":0,"embedding":[0,0]}]}`), Options{}, errkind.Unavailable, 502,
+			ModelReason, 1},
+		{"not a number", answer(`{"data":[{"index":0,"embedding":"AADAfw=="}]}`), Options{}, errkind.Unavailable, 502,
+			ModelReason, 1},
+		{"broken base64", answer(`{"data":[{"index":0,"embedding":"AAA="}]}`), Options{}, errkind.Unavailable, 502,
+			URLReason, 1},
+		{"other dimension", answer(`{"data":[{"index":0,"embedding":[1,2]}]}`), Options{Dimension: 3}, errkind.Conflict,
+			502, ModelReason, 1},
+		{"huge", func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, maxBody+1)) }, Options{},
+			errkind.Unavailable, 502, URLReason, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -273,8 +289,10 @@ func TestErrors(t *testing.T) {
 				e := newTest(t, s, tt.options)
 				_, err := e.Embed(t.Context(), []string{"x"}, embed.Document)
 				r, ok := errors.AsType[*errkind.Remote](err)
-				if !ok || !errors.Is(err, tt.kind) || r.Status != tt.status || r.Reason != tt.reason || r.Endpoint != "/v1/embeddings" || len(s.requests) != tt.requests {
-					t.Errorf("Embed() = %v (%+v) after %d requests, want kind %v, status %d, reason %q after %d", err, r, len(s.requests), tt.kind, tt.status, tt.reason, tt.requests)
+				if !ok || !errors.Is(err, tt.kind) || r.Status != tt.status || r.Reason != tt.reason ||
+					r.Endpoint != "/v1/embeddings" || len(s.requests) != tt.requests {
+					t.Errorf("Embed() = %v (%+v) after %d requests, want kind %v, status %d, reason %q after %d", err,
+						r, len(s.requests), tt.kind, tt.status, tt.reason, tt.requests)
 				}
 				if text := fmt.Sprint(err); strings.Contains(text, key) || strings.Contains(text, "embeddings.test") {
 					t.Errorf("the error contains the key or the host: %s", text)
@@ -291,13 +309,15 @@ func (b broken) RoundTrip(*http.Request) (*http.Response, error) { return nil, b
 
 func TestUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := New(Options{URL: "http://embeddings.test", Key: key, Transport: broken{errors.New("dial embeddings.test: refused")}})
+		e, err := New(Options{URL: "http://embeddings.test", Key: key,
+			Transport: broken{errors.New("dial embeddings.test: refused")}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = e.Embed(t.Context(), []string{"x"}, embed.Query)
 		r, _ := errors.AsType[*errkind.Remote](err)
-		if !errors.Is(err, errkind.Unavailable) || r.Reason != URLReason || !errkind.Retryable(err) || strings.Contains(err.Error(), "embeddings.test") {
+		if !errors.Is(err, errkind.Unavailable) || r.Reason != URLReason || !errkind.Retryable(err) ||
+			strings.Contains(err.Error(), "embeddings.test") {
 			t.Errorf("Embed() = %v, want kind Unavailable with the reason of the URL", err)
 		}
 	})
@@ -333,8 +353,10 @@ func TestRetry(t *testing.T) {
 		e := newTest(t, s, Options{})
 		start := time.Now()
 		_, err := e.Embed(t.Context(), []string{"x"}, embed.Query)
-		if took := time.Since(start); !errors.Is(err, errkind.Unavailable) || len(s.requests) != 2 || took > time.Second {
-			t.Errorf("Embed() = %v after %d requests and %v, want kind Unavailable after 2 within a second", err, len(s.requests), took)
+		if took := time.Since(start); !errors.Is(err, errkind.Unavailable) || len(s.requests) != 2 ||
+			took > time.Second {
+			t.Errorf("Embed() = %v after %d requests and %v, want kind Unavailable after 2 within a second", err,
+				len(s.requests), took)
 		}
 	})
 	// The caller's context ends the wait.
@@ -343,7 +365,8 @@ func TestRetry(t *testing.T) {
 		e := newTest(t, s, Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := e.Embed(ctx, []string{"x"}, embed.Document); !errors.Is(err, context.DeadlineExceeded) || len(s.requests) != 1 {
+		if _, err := e.Embed(ctx, []string{"x"}, embed.Document); !errors.Is(err, context.DeadlineExceeded) ||
+			len(s.requests) != 1 {
 			t.Errorf("Embed() = %v after %d requests, want the error of the context after 1", err, len(s.requests))
 		}
 	})

@@ -37,7 +37,8 @@ type Tensor struct {
 }
 
 // sizes are the sizes of the types that can be read, in bytes.
-var sizes = map[string]int{"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+var sizes = map[string]int{"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1,
+	"BOOL": 1}
 
 // Parse reads a file. The tensors refer to data. Tensors of unknown types are
 // left out.
@@ -154,7 +155,8 @@ func (t Tensor) Float32() ([]float32, error) {
 	case "I8":
 		value = func(b []byte) float32 { return float32(int8(b[0])) }
 	default:
-		return nil, fmt.Errorf("values of type %s cannot be read as floating point numbers: %w", t.Type, errkind.Unsupported)
+		return nil, fmt.Errorf("values of type %s cannot be read as floating point numbers: %w", t.Type,
+			errkind.Unsupported)
 	}
 	out := make([]float32, len(t.Data)/size)
 	for i := range out {

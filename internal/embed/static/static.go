@@ -90,7 +90,8 @@ func (e *Embedder) load(tensors map[string]safetensors.Tensor) error {
 		t, ok = tensors["embedding.weight"]
 	}
 	if !ok || len(t.Shape) != 2 || t.Shape[0] < 1 || t.Shape[1] < 1 {
-		return fmt.Errorf("reading the model: it has no table of embeddings; use a BERT or a model2vec model: %w", errkind.Corrupt)
+		return fmt.Errorf("reading the model: it has no table of embeddings; use a BERT or a model2vec model: %w",
+			errkind.Corrupt)
 	}
 	var err error
 	if e.rows, err = t.Float32(); err != nil {
@@ -104,7 +105,8 @@ func (e *Embedder) load(tensors map[string]safetensors.Tensor) error {
 			return err
 		}
 		if len(e.row) < size || slices.Min(e.row) < 0 || int(slices.Max(e.row)) >= rows {
-			return fmt.Errorf("reading the model: its mapping does not fit its %d tokens and %d embeddings: %w", size, rows, errkind.Corrupt)
+			return fmt.Errorf("reading the model: its mapping does not fit its %d tokens and %d embeddings: %w", size,
+				rows, errkind.Corrupt)
 		}
 	} else if rows < size {
 		return fmt.Errorf("reading the model: it has %d embeddings for %d tokens: %w", rows, size, errkind.Corrupt)
@@ -114,7 +116,8 @@ func (e *Embedder) load(tensors map[string]safetensors.Tensor) error {
 			return fmt.Errorf("reading the weights of tokens: %w", err)
 		}
 		if len(e.weight) < size {
-			return fmt.Errorf("reading the model: it has %d weights for %d tokens: %w", len(e.weight), size, errkind.Corrupt)
+			return fmt.Errorf("reading the model: it has %d weights for %d tokens: %w", len(e.weight), size,
+				errkind.Corrupt)
 		}
 	}
 	e.maxRunes = maxTokens * e.medianLength()
@@ -139,7 +142,8 @@ func integers(t safetensors.Tensor) ([]int32, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("reading the model: its mapping has the type %.20q and %d bytes: %w", t.Type, len(t.Data), errkind.Corrupt)
+		return nil, fmt.Errorf("reading the model: its mapping has the type %.20q and %d bytes: %w", t.Type,
+			len(t.Data), errkind.Corrupt)
 	}
 	return out, nil
 }

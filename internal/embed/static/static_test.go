@@ -51,7 +51,8 @@ var table = floats([]float32{9, 9, 3, 4, 0, 5, -5, 0, 1, 0}, 5, 2)
 
 func TestVectors(t *testing.T) {
 	mapped := map[string]safetensors.Tensor{"embeddings": floats([]float32{3, 4, 0, 5}, 2, 2),
-		"mapping": {Type: "I32", Shape: []int{5}, Data: []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}},
+		"mapping": {Type: "I32", Shape: []int{5}, Data: []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0,
+			0}},
 		"weights": {Type: "F64", Shape: []int{5}, Data: slices.Repeat([]byte{0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, 5)}}
 	// The weights of tokens 2 and 3 are 2 and 0.5.
 	copy(mapped["weights"].Data[16:], []byte{0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0xe0, 0x3f})
@@ -69,10 +70,14 @@ func TestVectors(t *testing.T) {
 		{"nothing", map[string]safetensors.Tensor{"embeddings": table}, "", []float32{0, 0}},
 		{"only unknown", map[string]safetensors.Tensor{"embeddings": table}, "zzz", []float32{0, 0}},
 		{"sentence-transformers", map[string]safetensors.Tensor{"embedding.weight": table}, "aa", []float32{0.6, 0.8}},
-		{"int8", map[string]safetensors.Tensor{"embeddings": {Type: "I8", Shape: []int{5, 2}, Data: []byte{0, 0, 3, 4, 0, 5, 251, 0, 1, 0}}}, "aa b", []float32{float32(3 / math.Sqrt(90)), float32(9 / math.Sqrt(90))}},
-		{"mapping and weights", mapped, "aa b bc", []float32{float32(3 / math.Hypot(3, 4+10+10+2.5)), float32(26.5 / math.Hypot(3, 26.5))}},
+		{"int8", map[string]safetensors.Tensor{"embeddings": {Type: "I8", Shape: []int{5, 2},
+			Data: []byte{0, 0, 3, 4, 0, 5, 251, 0, 1, 0}}}, "aa b",
+			[]float32{float32(3 / math.Sqrt(90)), float32(9 / math.Sqrt(90))}},
+		{"mapping and weights", mapped, "aa b bc",
+			[]float32{float32(3 / math.Hypot(3, 4+10+10+2.5)), float32(26.5 / math.Hypot(3, 26.5))}},
 		{"cut", map[string]safetensors.Tensor{"embeddings": table}, long, []float32{0, 1}},
-		{"more than 512 tokens", map[string]safetensors.Tensor{"embeddings": table}, strings.Repeat("!", 510) + "aaaa", []float32{1, 0}},
+		{"more than 512 tokens", map[string]safetensors.Tensor{"embeddings": table}, strings.Repeat("!", 510) + "aaaa",
+			[]float32{1, 0}},
 	} {
 		e, err := open(model(t, tt.tensors), "m")
 		if err != nil {
@@ -103,17 +108,23 @@ func TestOpenRefuses(t *testing.T) {
 		tensors map[string]safetensors.Tensor
 		kind    error
 	}{
-		"no table":          {map[string]safetensors.Tensor{"x": table}, errkind.Corrupt},
-		"no matrix":         {map[string]safetensors.Tensor{"embeddings": floats([]float32{1, 2}, 2)}, errkind.Corrupt},
-		"empty":             {map[string]safetensors.Tensor{"embeddings": floats(nil, 5, 0)}, errkind.Corrupt},
-		"few rows":          {map[string]safetensors.Tensor{"embeddings": floats([]float32{1, 2}, 2, 1)}, errkind.Corrupt},
-		"type":              {map[string]safetensors.Tensor{"embeddings": mapping(1, 2)}, errkind.Corrupt},
-		"integers":          {map[string]safetensors.Tensor{"embeddings": {Type: "I32", Shape: []int{1, 1}, Data: make([]byte, 4)}}, errkind.Unsupported},
-		"short mapping":     {map[string]safetensors.Tensor{"embeddings": table, "mapping": mapping(0, 0)}, errkind.Corrupt},
-		"mapping too large": {map[string]safetensors.Tensor{"embeddings": table, "mapping": mapping(0, 0, 0, 5, 0)}, errkind.Corrupt},
-		"negative mapping":  {map[string]safetensors.Tensor{"embeddings": table, "mapping": mapping(0, 0, 0, 128, 0)}, errkind.Corrupt},
-		"type of mapping":   {map[string]safetensors.Tensor{"embeddings": table, "mapping": table}, errkind.Corrupt},
-		"few weights":       {map[string]safetensors.Tensor{"embeddings": table, "weights": floats([]float32{1}, 1)}, errkind.Corrupt},
+		"no table":  {map[string]safetensors.Tensor{"x": table}, errkind.Corrupt},
+		"no matrix": {map[string]safetensors.Tensor{"embeddings": floats([]float32{1, 2}, 2)}, errkind.Corrupt},
+		"empty":     {map[string]safetensors.Tensor{"embeddings": floats(nil, 5, 0)}, errkind.Corrupt},
+		"few rows": {map[string]safetensors.Tensor{"embeddings": floats([]float32{1, 2}, 2, 1)},
+			errkind.Corrupt},
+		"type": {map[string]safetensors.Tensor{"embeddings": mapping(1, 2)}, errkind.Corrupt},
+		"integers": {map[string]safetensors.Tensor{"embeddings": {Type: "I32", Shape: []int{1, 1},
+			Data: make([]byte, 4)}}, errkind.Unsupported},
+		"short mapping": {map[string]safetensors.Tensor{"embeddings": table, "mapping": mapping(0, 0)},
+			errkind.Corrupt},
+		"mapping too large": {map[string]safetensors.Tensor{"embeddings": table, "mapping": mapping(0, 0, 0, 5, 0)},
+			errkind.Corrupt},
+		"negative mapping": {map[string]safetensors.Tensor{"embeddings": table, "mapping": mapping(0, 0, 0, 128, 0)},
+			errkind.Corrupt},
+		"type of mapping": {map[string]safetensors.Tensor{"embeddings": table, "mapping": table}, errkind.Corrupt},
+		"few weights": {map[string]safetensors.Tensor{"embeddings": table, "weights": floats([]float32{1}, 1)},
+			errkind.Corrupt},
 	} {
 		if _, err := open(model(t, tt.tensors), "m"); !errors.Is(err, tt.kind) {
 			t.Errorf("%s: open() = %v, want kind %v", name, err, tt.kind)
@@ -152,7 +163,8 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if v, err := e.Embed(t.Context(), []string{"aa bc !"}, embed.Document); err != nil || len(v[0]) != e.Dimension() {
+		if v, err := e.Embed(t.Context(), []string{"aa bc !"}, embed.Document); err != nil ||
+			len(v[0]) != e.Dimension() {
 			t.Errorf("Embed() = %v, %v", v, err)
 		}
 	})

@@ -122,7 +122,8 @@ func Read(data []byte) (*Tokenizer, error) {
 	}
 	for _, a := range f.Added {
 		if a.ID < 0 || a.ID > maxTokens || a.Content == "" {
-			return nil, fmt.Errorf("reading tokenizer.json: an added token has the number %d: %w", a.ID, errkind.Corrupt)
+			return nil, fmt.Errorf("reading tokenizer.json: an added token has the number %d: %w", a.ID,
+				errkind.Corrupt)
 		}
 		if len(t.specials) < maxSpecials {
 			t.specials = append(t.specials, special{a.Content, a.ID})
@@ -148,7 +149,8 @@ func (f *file) wordPiece(t *Tokenizer) error {
 	}
 	for _, id := range t.vocab {
 		if id < 0 || id > maxTokens {
-			return fmt.Errorf("reading the vocabulary of tokenizer.json: a token has the number %d: %w", id, errkind.Corrupt)
+			return fmt.Errorf("reading the vocabulary of tokenizer.json: a token has the number %d: %w", id,
+				errkind.Corrupt)
 		}
 	}
 	id, ok := t.vocab[f.Model.Unknown]
@@ -186,7 +188,8 @@ func (c *component) prepare(depth int) (func(string) string, error) {
 	switch c.Type {
 	case "BertNormalizer":
 		lower := is(c.Lower, true)
-		return normalizer{clean: is(c.Clean, true), cjk: is(c.CJK, true), lower: lower, stripAccents: is(c.StripAccents, lower)}.apply, nil
+		return normalizer{clean: is(c.Clean, true), cjk: is(c.CJK, true), lower: lower,
+			stripAccents: is(c.StripAccents, lower)}.apply, nil
 	case "Lowercase":
 		return strings.ToLower, nil
 	case "Strip":

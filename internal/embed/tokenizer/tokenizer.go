@@ -195,7 +195,8 @@ func otherLetters(word string) (other bool, unspaced int) {
 			continue
 		}
 		other = true
-		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer,
+			unicode.Myanmar) {
 			unspaced++
 		}
 	}

@@ -42,7 +42,8 @@ func (f *file) unigram(t *Tokenizer) error {
 		var text string
 		var score float64
 		if err := json.Unmarshal(raw, &[]any{&text, &score}); err != nil || math.IsNaN(score) {
-			return fmt.Errorf("reading the vocabulary of tokenizer.json: token %d is not a text and a score: %w", id, errkind.Corrupt)
+			return fmt.Errorf("reading the vocabulary of tokenizer.json: token %d is not a text and a score: %w", id,
+				errkind.Corrupt)
 		}
 		m.pieces[text] = scored{int32(id), score}
 		t.vocab[text] = int32(id)

@@ -331,7 +331,8 @@ func skipInlineImage(l *cos.Lexer, b *cos.Budget) {
 			return
 		}
 		l.Pos += i + 2
-		if i > 0 && cos.IsSpace(l.Src[l.Pos-3]) && (l.Pos >= len(l.Src) || cos.IsSpace(l.Src[l.Pos])) && looksLikeContent(l.Src[l.Pos:]) {
+		if i > 0 && cos.IsSpace(l.Src[l.Pos-3]) && (l.Pos >= len(l.Src) || cos.IsSpace(l.Src[l.Pos])) &&
+			looksLikeContent(l.Src[l.Pos:]) {
 			return
 		}
 	}

@@ -197,7 +197,8 @@ func predefined(n string) (*cmap, *charset) {
 	case n == "EUC-H" || n == "EUC-V":
 		m.spaces = []codeRange{one(0, 0x80), two(0x8ea0, 0x8edf), two(0xa1a1, 0xfefe)}
 		return m, &charset{encoding: japanese.EUCJP}
-	case n == "H" || n == "V" || n == "78-H" || n == "78-V" || n == "Ext-H" || n == "Ext-V" || n == "Add-H" || n == "Add-V":
+	case n == "H" || n == "V" || n == "78-H" || n == "78-V" || n == "Ext-H" || n == "Ext-V" || n == "Add-H" ||
+		n == "Add-V":
 		m.spaces = []codeRange{two(0x2121, 0x7e7e)}
 		return m, &charset{encoding: japanese.EUCJP, high: true}
 	}

@@ -63,7 +63,8 @@ type fonts struct {
 }
 
 func newFonts(f *cos.File) *fonts {
-	return &fonts{f: f, byDict: map[uintptr]*font{}, mem: f.Budget.Share(), collections: map[collectionName]*cid.Collection{}}
+	return &fonts{f: f, byDict: map[uintptr]*font{}, mem: f.Budget.Share(),
+		collections: map[collectionName]*cid.Collection{}}
 }
 
 // A collectionName is the name of a character collection.
@@ -84,7 +85,8 @@ func (fs *fonts) collection(info cos.Dict) *cid.Collection {
 	name := collectionName{registry, ordering}
 	c, ok := fs.collections[name]
 	if !ok && fs.f.Budget.Spend(fontSteps) {
-		if c = cid.Load(registry, ordering); c != nil && fs.f.Budget.Spend(collectionSteps) && fs.f.Budget.Alloc(cid.Size) {
+		if c = cid.Load(registry, ordering); c != nil && fs.f.Budget.Spend(collectionSteps) &&
+			fs.f.Budget.Alloc(cid.Size) {
 			fs.collections[name] = c
 		}
 	}
@@ -353,7 +355,8 @@ func isHalfWidth(s string) bool {
 // characters, private use or replacement characters.
 func meaningful(s string) bool {
 	for _, r := range s {
-		if r >= 0x20 && r != 0x7f && !(r >= 0x80 && r < 0xa0) && r != utf8.RuneError && !(r >= 0xe000 && r <= 0xf8ff) && r < 0xf0000 {
+		if r >= 0x20 && r != 0x7f && !(r >= 0x80 && r < 0xa0) && r != utf8.RuneError && !(r >= 0xe000 && r <= 0xf8ff) &&
+			r < 0xf0000 {
 			return true
 		}
 		if r == '\t' || r == '\n' || r == '\r' {

@@ -10,7 +10,8 @@ import (
 
 // composite is a Type0 font with an encoding and what else its dictionaries hold.
 func composite(encoding, more, descendant string) string {
-	return "<</Type/Font/Subtype/Type0/Encoding" + encoding + more + "/DescendantFonts[<</Subtype/CIDFontType2" + descendant + ">>]>>"
+	return "<</Type/Font/Subtype/Type0/Encoding" + encoding + more + "/DescendantFonts[<</Subtype/CIDFontType2" +
+		descendant + ">>]>>"
 }
 
 // collection is an entry of a descendant: Adobe's collection with an ordering.
@@ -32,14 +33,21 @@ func TestFonts(t *testing.T) {
 			"(x\\001\\002\\003\\012\\013\\014\\015)", "xffffiД😀AА"},
 		{"bitmap font of TeX", "<</Subtype/Type3/FontMatrix[.01 0 0 .01 0 0]/FirstChar 65/Widths[50 50]/Encoding<</Differences[12/a12 50/2 65/a65/a66]>>>>", "", "(\\0142AB)", "fi2AB"},
 		{"units of a bitmap font", "<</Subtype/Type3/FontMatrix[1 0 0 1 0 0]/FirstChar 97/Widths[.5 .5]/Encoding<</Differences[97/a/b]>>>>", "", "(a) Tj 6.2 0 Td (b) Tj 4 0 Td (a)", "a ba"},
-		{"Type 1 program", "<</Subtype/Type1/FontDescriptor<</FontFile 5 0 R>>>>", streamObject("", type1), "(\\001AB)", "fiαB"},
-		{"CFF program", "<</Subtype/Type1/FontDescriptor<</FontFile3 5 0 R>>>>", streamObject("/Subtype/Type1C", cffFont()), "(\\001\\002)", "Aω"},
-		{"TrueType program", "<</Subtype/TrueType/FontDescriptor<</Flags 4/FontFile2 5 0 R>>>>", streamObject("", ttf(true)), "(\\001\\002)", "日x"},
-		{"ToUnicode", "<</Subtype/Type1/ToUnicode 5 0 R>>", toUnicode("2 beginbfchar <01> <0041030A> <02> <D83DDE00> endbfchar 1 beginbfrange <10> <12> <0061> endbfrange 1 beginbfrange <20> <21> [<0078> <00660066>] endbfrange"),
+		{"Type 1 program", "<</Subtype/Type1/FontDescriptor<</FontFile 5 0 R>>>>", streamObject("", type1), "(\\001AB)",
+			"fiαB"},
+		{"CFF program", "<</Subtype/Type1/FontDescriptor<</FontFile3 5 0 R>>>>",
+			streamObject("/Subtype/Type1C", cffFont()), "(\\001\\002)", "Aω"},
+		{"TrueType program", "<</Subtype/TrueType/FontDescriptor<</Flags 4/FontFile2 5 0 R>>>>",
+			streamObject("", ttf(true)), "(\\001\\002)", "日x"},
+		{"ToUnicode", "<</Subtype/Type1/ToUnicode 5 0 R>>",
+			toUnicode("2 beginbfchar <01> <0041030A> <02> <D83DDE00> endbfchar 1 beginbfrange <10> <12> <0061> endbfrange 1 beginbfrange <20> <21> [<0078> <00660066>] endbfrange"),
 			"(\\001\\002\\020\\022\\040\\041Z)", "A\u030a😀acxffZ"},
-		{"Identity", composite("/Identity-H", "/ToUnicode 5 0 R", ""), toUnicode("1 beginbfrange <0001> <0002> <65E5> endbfrange"), "<00010002>", "日旦"},
-		{"Identity, text of the program", composite("/Identity-H", "", "/FontDescriptor<</FontFile2 5 0 R>>"), streamObject("", ttf(false)), "<00010002>", "日x"},
-		{"CIDToGIDMap", composite("/Identity-H", "", "/FontDescriptor<</FontFile2 5 0 R>>/CIDToGIDMap 6 0 R"), streamObject("", ttf(false)), "<00000001>", "x日"},
+		{"Identity", composite("/Identity-H", "/ToUnicode 5 0 R", ""),
+			toUnicode("1 beginbfrange <0001> <0002> <65E5> endbfrange"), "<00010002>", "日旦"},
+		{"Identity, text of the program", composite("/Identity-H", "", "/FontDescriptor<</FontFile2 5 0 R>>"),
+			streamObject("", ttf(false)), "<00010002>", "日x"},
+		{"CIDToGIDMap", composite("/Identity-H", "", "/FontDescriptor<</FontFile2 5 0 R>>/CIDToGIDMap 6 0 R"),
+			streamObject("", ttf(false)), "<00000001>", "x日"},
 		{"UTF-16", composite("/UniJIS-UTF16-H", "", ""), "", "<65E5672CD83DDE000041>", "日本😀A"},
 		{"UCS-2", composite("/UniGB-UCS2-H", "", ""), "", "<4E2D6587>", "中文"},
 		{"UTF-32", composite("/UniJIS-UTF32-H", "", ""), "", "<000065E5>", "日"},
@@ -49,17 +57,25 @@ func TestFonts(t *testing.T) {
 		{"GBK", composite("/GBK-EUC-H", "", ""), "", "<D6D0CEC441>", "中文A"},
 		{"Big5", composite("/ETen-B5-H", "", ""), "", "<A4A4A4E541>", "中文A"},
 		{"Korean", composite("/KSCms-UHC-H", "", ""), "", "<C7D1B1DB41>", "한글A"},
-		{"own encoding", composite(" 5 0 R", "/ToUnicode 6 0 R", ""), toUnicode("2 begincodespacerange <00> <7f> <8000> <ffff> endcodespacerange 1 begincidrange <8000> <80ff> 5 endcidrange"),
+		{"own encoding", composite(" 5 0 R", "/ToUnicode 6 0 R", ""),
+			toUnicode("2 begincodespacerange <00> <7f> <8000> <ffff> endcodespacerange 1 begincidrange <8000> <80ff> 5 endcidrange"),
 			"<41800141>", "A日A"},
-		{"CIDs of Japanese characters", composite("/Identity-H", "", collection("Japan1")), "", "<0cd40e8a07a00022>", "日本語A"},
-		{"CIDs of simplified Chinese characters", composite("/Identity-H", "", collection("GB1")), "", "<11cf0ed30062>", "中文。"},
-		{"CIDs of traditional Chinese characters", composite("/Identity-H", "", collection("CNS1")), "", "<0a3710a7>", "國語"},
+		{"CIDs of Japanese characters", composite("/Identity-H", "", collection("Japan1")), "", "<0cd40e8a07a00022>",
+			"日本語A"},
+		{"CIDs of simplified Chinese characters", composite("/Identity-H", "", collection("GB1")), "", "<11cf0ed30062>",
+			"中文。"},
+		{"CIDs of traditional Chinese characters", composite("/Identity-H", "", collection("CNS1")), "", "<0a3710a7>",
+			"國語"},
 		{"CIDs of Korean characters", composite("/Identity-H", "", collection("Korea1")), "", "<0ce004d6>", "한글"},
-		{"CIDs from top to bottom", composite("/Identity-V", "", collection("Japan1")), "", "<0cd40e8a> Tj 1 0 0 1 58 700 Tm <07a0>", "日本語"},
-		{"CIDs, some with ToUnicode", composite("/Identity-H", "/ToUnicode 5 0 R", collection("Japan1")), toUnicode("1 beginbfchar <0cd4> <0058> endbfchar"), "<0cd40e8a>", "X本"},
+		{"CIDs from top to bottom", composite("/Identity-V", "", collection("Japan1")), "",
+			"<0cd40e8a> Tj 1 0 0 1 58 700 Tm <07a0>", "日本語"},
+		{"CIDs, some with ToUnicode", composite("/Identity-H", "/ToUnicode 5 0 R", collection("Japan1")),
+			toUnicode("1 beginbfchar <0cd4> <0058> endbfchar"), "<0cd40e8a>", "X本"},
 		{"CIDs of an own encoding", composite(" 5 0 R", "", collection("Japan1")),
 			toUnicode("1 begincodespacerange <00> <ff> endcodespacerange 2 begincidchar <41> 3284 <42> 3722 endcidchar"), "(AB)", "日本"},
-		{"CIDs before the program", composite("/Identity-H", "", "/FontDescriptor<</FontFile2 5 0 R>>"+collection("Japan1")), streamObject("", ttf(false)), "<0cd40022>", "日A"},
+		{"CIDs before the program", composite("/Identity-H", "",
+			"/FontDescriptor<</FontFile2 5 0 R>>"+collection("Japan1")), streamObject("", ttf(false)), "<0cd40022>",
+			"日A"},
 		{"top to bottom", composite("/UniJIS-UTF16-V", "", ""), "", "<65E5672C> Tj 1 0 0 1 58 700 Tm <8A9E>", "日本語"},
 	}
 	for _, tt := range tests {
@@ -83,8 +99,10 @@ func TestFonts(t *testing.T) {
 func TestWidths(t *testing.T) {
 	tests := []struct{ name, font, show string }{
 		{"Widths", "<</Subtype/Type1/FirstChar 97/Widths[1000 1000]>>", "(ab) Tj 1 0 0 1 %s 700 Tm (a)"},
-		{"MissingWidth", "<</Subtype/Type1/FirstChar 1/Widths[1]/FontDescriptor<</MissingWidth 1000>>>>", "(ab) Tj 1 0 0 1 %s 700 Tm (a)"},
-		{"W", composite("/Identity-H", "/ToUnicode 5 0 R", "/DW 1/W[97[1000] 98 99 1000]"), "<00610062> Tj 1 0 0 1 %s 700 Tm <0061>"},
+		{"MissingWidth", "<</Subtype/Type1/FirstChar 1/Widths[1]/FontDescriptor<</MissingWidth 1000>>>>",
+			"(ab) Tj 1 0 0 1 %s 700 Tm (a)"},
+		{"W", composite("/Identity-H", "/ToUnicode 5 0 R", "/DW 1/W[97[1000] 98 99 1000]"),
+			"<00610062> Tj 1 0 0 1 %s 700 Tm <0061>"},
 		{"DW", composite("/Identity-H", "/ToUnicode 5 0 R", ""), "<00610062> Tj 1 0 0 1 %s 700 Tm <0061>"},
 	}
 	for _, tt := range tests {
@@ -99,8 +117,10 @@ func TestWidths(t *testing.T) {
 }
 
 func TestGlyphText(t *testing.T) {
-	tests := map[string]string{"A": "A", "eacute": "é", "uni65E5672C": "日本", "u1F600": "😀", "f_f_i": "ffi", "one.oldstyle": "1",
-		"afii10049": "Я", "ffl": "ﬄ", "": "", ".notdef": "", "g12": "", "uniD800": "", "u110000": "", "cid123": "", "_": ""}
+	tests := map[string]string{"A": "A", "eacute": "é", "uni65E5672C": "日本", "u1F600": "😀", "f_f_i": "ffi",
+		"one.oldstyle": "1",
+		"afii10049":    "Я", "ffl": "ﬄ", "": "", ".notdef": "", "g12": "", "uniD800": "", "u110000": "", "cid123": "",
+		"_": ""}
 	for n, want := range tests {
 		if got, ok := glyphText(n); got != want || ok != (want != "") {
 			t.Errorf("glyphText(%q) = %q, %t, want %q", n, got, ok, want)
@@ -167,7 +187,8 @@ func cffFont() string {
 	encoding := "\x00\x02\x01\x02"
 	// The offsets in the dictionary have a fixed size, so its own is known.
 	base := len(head) + len(index(strings.Repeat("x", 12))) + len(names)
-	dict := number(base) + "\x0f" + number(base+len(charset)) + "\x10" + number(base+len(charset)+len(encoding)) + "\x11"
+	dict := number(base) + "\x0f" + number(base+len(charset)) + "\x10" + number(base+len(charset)+len(encoding)) +
+		"\x11"
 	return head + index(dict) + names + charset + encoding + index("\x0e", "\x0e", "\x0e")
 }
 

@@ -226,7 +226,8 @@ func (s *sfnt) texts() map[int]string {
 	defer mem.Free() // the caller reserves the memory that it keeps
 	for _, k := range [][2]int{{3, 10}, {3, 1}, {0, 6}, {0, 4}, {0, 3}, {0, 2}, {0, 1}, {0, 0}} {
 		s.each(s.subtable(k[0], k[1]), func(code, gid int) {
-			if t := string(rune(code)); out[gid] == "" && gid > 0 && gid <= maxCID && meaningful(t) && mem.Alloc(stringSize) {
+			if t := string(rune(code)); out[gid] == "" && gid > 0 && gid <= maxCID && meaningful(t) &&
+				mem.Alloc(stringSize) {
 				out[gid] = t
 			}
 		})

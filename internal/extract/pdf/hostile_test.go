@@ -86,7 +86,8 @@ func fontsOf(n int, font func(i int) string, objects ...string) []byte {
 		fmt.Fprintf(&fonts, "/G%d %s", i, font(i))
 		fmt.Fprintf(&content, "/G%d 10 Tf (Hello) Tj ", i)
 	}
-	return documentOf(streamObject("/Filter/FlateDecode", deflate(content.String()+"ET "+hello)), "/Font<</F1 "+helvetica+fonts.String()+">>", objects...)
+	return documentOf(streamObject("/Filter/FlateDecode", deflate(content.String()+"ET "+hello)),
+		"/Font<</F1 "+helvetica+fonts.String()+">>", objects...)
 }
 
 // TestHostile reads small files that ask for much work or memory. Without the
@@ -153,20 +154,27 @@ func TestHostile(t *testing.T) {
 		{"run lengths", memory, stream("/Filter[/FlateDecode/RL]", deflate(times("\x81 ", 1<<20)))},
 		{"LZW", memory, stream("/Filter[/FlateDecode/LZW]", deflate(lzwBomb(1<<20)))},
 		{"blocks without data", work, stream("/Filter[/FlateDecode/FlateDecode]", deflate(emptyBlocks(1<<17)))},
-		{"rows of one byte", work, stream("/Filter/FlateDecode/DecodeParms<</Predictor 12>>", deflate(times("\x04 ", 2<<20)))},
+		{"rows of one byte", work, stream("/Filter/FlateDecode/DecodeParms<</Predictor 12>>",
+			deflate(times("\x04 ", 2<<20)))},
 		{"marks", text, pageOf(times("BMC ", 1<<18), "")},
-		{"actual texts", memory, pageOf("BT /F1 10 Tf "+times("/P/N BDC (x) Tj EMC ", 10000)+"ET", "/Properties<</N<</ActualText("+times("x", 1<<14)+")>>>>")},
-		{"escapes of languages", text, pageOf("BT /F1 10 Tf /P/N BDC (x) Tj EMC ET", "/Properties<</N<</ActualText(\xfe\xff"+times("\x00\x1b", 1<<18)+")>>>>")},
+		{"actual texts", memory, pageOf("BT /F1 10 Tf "+times("/P/N BDC (x) Tj EMC ", 10000)+"ET",
+			"/Properties<</N<</ActualText("+times("x", 1<<14)+")>>>>")},
+		{"escapes of languages", text, pageOf("BT /F1 10 Tf /P/N BDC (x) Tj EMC ET",
+			"/Properties<</N<</ActualText(\xfe\xff"+times("\x00\x1b", 1<<18)+")>>>>")},
 		{"escapes of languages in the title", text, func() []byte {
 			m := newMaker(helvetica, hello)
 			m.info = "<</Title(\xfe\xff" + times("\x00\x1b", 1<<18) + ")>>"
 			return m.bytes()
 		}()},
 		{"images without an end", text, pageOf(hello+times(" BI ID EI\x01", 1<<18), "")},
-		{"numbers in an object", memory, packedObject(pageOf("/X Do", "/XObject<</X 9 0 R>>"), "["+times("1 ", 1<<20)+"]")},
-		{"dictionaries in an object", memory, packedObject(pageOf("/X Do", "/XObject<</X 9 0 R>>"), "["+times("<</A[]>>", 1<<17)+"]")},
-		{"names of glyphs", work, fontsOf(1000, shared("/Encoding 5 0 R"), "<</Differences[65"+times("/"+times("a", 1<<16), 1<<8)+"]>>")},
-		{"names of encodings", noText, fontsOf(200, func(int) string { return composite(" 5 0 R", "", "") }, "/"+times("a", 1<<20))},
+		{"numbers in an object", memory, packedObject(pageOf("/X Do", "/XObject<</X 9 0 R>>"),
+			"["+times("1 ", 1<<20)+"]")},
+		{"dictionaries in an object", memory, packedObject(pageOf("/X Do", "/XObject<</X 9 0 R>>"),
+			"["+times("<</A[]>>", 1<<17)+"]")},
+		{"names of glyphs", work, fontsOf(1000, shared("/Encoding 5 0 R"),
+			"<</Differences[65"+times("/"+times("a", 1<<16), 1<<8)+"]>>")},
+		{"names of encodings", noText, fontsOf(200, func(int) string { return composite(" 5 0 R", "", "") },
+			"/"+times("a", 1<<20))},
 		{"differences", work, fontsOf(1000, shared("/Encoding 5 0 R"), "<</Differences["+times("65/A ", 1<<15)+"]>>")},
 		{"fonts without an object", memory, fontsOf(5000, func(int) string { return "<<>>" })},
 		{"widths of other fonts", memory, fontsOf(1000, type0("", "/W 5 0 R"), "["+times("1[2 3]", 1<<14)+"]")},
@@ -175,20 +183,28 @@ func TestHostile(t *testing.T) {
 			for i := range 1 << 14 {
 				fmt.Fprintf(&codes, "%04x", i)
 			}
-			m := newMaker(composite("/Identity-H", "/ToUnicode 5 0 R", "/W["+times("1 30000 5 ", 1<<12)+"]"), "BT /F1 10 Tf 72 700 Td <"+codes.String()+"> Tj ET")
+			m := newMaker(composite("/Identity-H", "/ToUnicode 5 0 R", "/W["+times("1 30000 5 ", 1<<12)+"]"),
+				"BT /F1 10 Tf 72 700 Td <"+codes.String()+"> Tj ET")
 			m.add(streamObject("", "1 beginbfrange <0000> <ffff> <0041> endbfrange"))
 			return m.bytes()
 		}()},
-		{"entries of a CMap", memory, fontsOf(100, type0("/ToUnicode 5 0 R", ""), flate("", "1 beginbfchar "+times("<01><0041>", 1<<18)))},
-		{"texts of a CMap", memory, fontsOf(100, type0("/ToUnicode 5 0 R", ""), flate("", "1 beginbfrange <0000><ffff>["+times("<"+times("0041", 100)+">", 1<<13)))},
+		{"entries of a CMap", memory, fontsOf(100, type0("/ToUnicode 5 0 R", ""),
+			flate("", "1 beginbfchar "+times("<01><0041>", 1<<18)))},
+		{"texts of a CMap", memory, fontsOf(100, type0("/ToUnicode 5 0 R", ""),
+			flate("", "1 beginbfrange <0000><ffff>["+times("<"+times("0041", 100)+">", 1<<13)))},
 		{"ranges of codes", work, fontsOf(100, func(int) string { return composite(" 5 0 R", "", "") },
 			flate("", times("/90ms-RKSJ-H usecmap ", 1<<14)+times("1 begincodespacerange <00> <ff> ", 1<<14)))},
-		{"characters of a font program", work, fontsOf(100, type0("", "/FontDescriptor<</FontFile2 5 0 R>>"), flate("", subtables()))},
-		{"names in a font program", work, fontsOf(100, type0("", "/FontDescriptor<</FontFile2 5 0 R>>"), flate("", post(4<<20)))},
-		{"map of glyphs", memory, fontsOf(100, type0("", "/FontDescriptor<</FontFile2 5 0 R>>/CIDToGIDMap 6 0 R"), flate("", ttf(false)), flate("", times("\x00\x01", 1<<20)))},
-		{"strings of a CFF font", work, fontsOf(100, shared("/FontDescriptor<</FontFile3 5 0 R>>"), flate("/Subtype/Type1C", bigCFF(1<<16, 60000)))},
+		{"characters of a font program", work, fontsOf(100, type0("", "/FontDescriptor<</FontFile2 5 0 R>>"),
+			flate("", subtables()))},
+		{"names in a font program", work, fontsOf(100, type0("", "/FontDescriptor<</FontFile2 5 0 R>>"),
+			flate("", post(4<<20)))},
+		{"map of glyphs", memory, fontsOf(100, type0("", "/FontDescriptor<</FontFile2 5 0 R>>/CIDToGIDMap 6 0 R"),
+			flate("", ttf(false)), flate("", times("\x00\x01", 1<<20)))},
+		{"strings of a CFF font", work, fontsOf(100, shared("/FontDescriptor<</FontFile3 5 0 R>>"),
+			flate("/Subtype/Type1C", bigCFF(1<<16, 60000)))},
 		{"collections of characters", text, fontsOf(300, func(i int) string {
-			return composite("/Identity-H", "", collection([]string{"Japan1", "GB1", "CNS1", "Korea1", times("x", 1<<10)}[i%5]))
+			return composite("/Identity-H", "", collection([]string{"Japan1", "GB1", "CNS1", "Korea1",
+				times("x", 1<<10)}[i%5]))
 		})},
 		{"columns of figures", text, pageOf(func() string {
 			var c strings.Builder
@@ -199,7 +215,8 @@ func TestHostile(t *testing.T) {
 			}
 			return c.String() + "ET"
 		}(), "")},
-		{"text from right to left", memory, pageOf("BT /F1 10 Tf "+times("/P<</ActualText(\xfe\xff"+times("\xfd\xfa", 1<<14)+")>>BDC (x) Tj EMC ", 64)+"ET", "")},
+		{"text from right to left", memory, pageOf("BT /F1 10 Tf "+times("/P<</ActualText(\xfe\xff"+times("\xfd\xfa",
+			1<<14)+")>>BDC (x) Tj EMC ", 64)+"ET", "")},
 		{"lengths that lead to a comment", work, func() []byte {
 			m := newMaker(helvetica, hello)
 			var contents strings.Builder
@@ -211,15 +228,21 @@ func TestHostile(t *testing.T) {
 		}()},
 		{"table of objects", memory, func() []byte {
 			b := pageOf("", "")
-			table := streamObject("/Type/XRef/Root 1 0 R/Size 8388608/W[0 1 0]/Filter/FlateDecode", deflate(times("\x09", 2<<20)))
+			table := streamObject("/Type/XRef/Root 1 0 R/Size 8388608/W[0 1 0]/Filter/FlateDecode",
+				deflate(times("\x09", 2<<20)))
 			return append(b, fmt.Sprintf("9 0 obj %s endobj startxref %d", table, len(b))...)
 		}()},
-		{"objects of an object stream", memory, addPacked(pageOf("/X Do", "/XObject<</X 9 0 R>>"), 1<<22, times("9 0 ", 1<<20))},
-		{"tree of page labels", work, catalog("/PageLabels<</Kids 5 0 R>>", "["+times("null ", 1<<14)+times("<</Kids 5 0 R>>", 10)+"]")},
-		{"page labels", text, catalog("/PageLabels<</Nums 5 0 R>>", "["+times("0<</P("+times("x", 100)+")>>", 1<<13)+"]")},
-		{"tree of named places", work, catalog("/Names<</Dests<</Kids 6 0 R>>>>/Outlines<</First 5 0 R>>", "<</Title(A)/Dest(a)>>",
+		{"objects of an object stream", memory, addPacked(pageOf("/X Do", "/XObject<</X 9 0 R>>"), 1<<22,
+			times("9 0 ", 1<<20))},
+		{"tree of page labels", work, catalog("/PageLabels<</Kids 5 0 R>>",
+			"["+times("null ", 1<<14)+times("<</Kids 5 0 R>>", 10)+"]")},
+		{"page labels", text, catalog("/PageLabels<</Nums 5 0 R>>",
+			"["+times("0<</P("+times("x", 100)+")>>", 1<<13)+"]")},
+		{"tree of named places", work, catalog("/Names<</Dests<</Kids 6 0 R>>>>/Outlines<</First 5 0 R>>",
+			"<</Title(A)/Dest(a)>>",
 			"["+times("null ", 1<<14)+times("<</Kids 6 0 R>>", 10)+"]")},
-		{"named places", text, catalog("/Names<</Dests<</Names 6 0 R>>>>/Outlines<</First 5 0 R>>", "<</Title(A)/Dest(a)>>", "["+times("(a)[3 0 R]", 1<<13)+"]")},
+		{"named places", text, catalog("/Names<</Dests<</Names 6 0 R>>>>/Outlines<</First 5 0 R>>",
+			"<</Title(A)/Dest(a)>>", "["+times("(a)[3 0 R]", 1<<13)+"]")},
 		{"bookmarks", work, func() []byte {
 			m := newMaker(helvetica, "BT /F1 10 Tf 72 700 Td "+times("(Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj 0 -20 Td ", 1000)+" ET")
 			m.objects[0] = "<</Type/Catalog/Pages 2 0 R/Outlines<</First 5 0 R>>>>"

@@ -47,10 +47,12 @@ func labelsOf(f *cos.File, pages int) pageLabels {
 		for i := 0; i+1 < len(nums) && len(labels) <= pages && f.Budget.Spend(10); i += 2 {
 			from := f.Number(nums[i], -1)
 			entry := f.Dict(nums[i+1])
-			if entry == nil || from < 0 || from >= float64(pages) || !f.Budget.Spend(50) || !f.Budget.Alloc(labelRangeSize) {
+			if entry == nil || from < 0 || from >= float64(pages) || !f.Budget.Spend(50) ||
+				!f.Budget.Alloc(labelRangeSize) {
 				continue
 			}
-			l := labelRange{from: int(from), style: f.Name(entry["S"]), first: int(max(1, min(f.Number(entry["St"], 1), 1e6)))}
+			l := labelRange{from: int(from), style: f.Name(entry["S"]),
+				first: int(max(1, min(f.Number(entry["St"], 1), 1e6)))}
 			l.prefix = strings.Join(strings.Fields(metaString(f.Text(entry["P"]))), " ")
 			for len(l.prefix) > maxLabel {
 				_, n := utf8.DecodeLastRuneInString(l.prefix)

@@ -21,10 +21,14 @@ func TestPageLabels(t *testing.T) {
 	tests := []struct{ name, labels, want string }{
 		{"none", "", "1 Tex0,2 Tex1,3 Tex2,4 Tex3"},
 		{"front matter", "<</Nums[0<</S/r>>2<</S/D>>]>>", "i Tex0,ii Tex1,1 Tex2,2 Tex3"},
-		{"prefix and start", "<</Nums[0<</S/A/St 26>>2<</S/D/P(B-)/St 9>>3<</P(End)>>]>>", "Z Tex0,AA Tex1,B-9 Tex2,End Tex3"},
-		{"tree", "<</Kids[<</Nums[2<</S/R/St 1994>>]>><</Nums[0<</S/a>>]>>]>>", "a Tex0,b Tex1,MCMXCIV Tex2,MCMXCV Tex3"},
-		{"pages before the first range, and without a label", "<</Nums[1<</S/r>>2<<>>]>>", "1 Tex0,i Tex1,3 Tex2,4 Tex3"},
-		{"numbers too large for the style", "<</Nums[0<</S/r/St 4000>>2<</S/a/St 99999999>>]>>", "4000 Tex0,4001 Tex1,1000000 Tex2,1000001 Tex3"},
+		{"prefix and start", "<</Nums[0<</S/A/St 26>>2<</S/D/P(B-)/St 9>>3<</P(End)>>]>>",
+			"Z Tex0,AA Tex1,B-9 Tex2,End Tex3"},
+		{"tree", "<</Kids[<</Nums[2<</S/R/St 1994>>]>><</Nums[0<</S/a>>]>>]>>",
+			"a Tex0,b Tex1,MCMXCIV Tex2,MCMXCV Tex3"},
+		{"pages before the first range, and without a label", "<</Nums[1<</S/r>>2<<>>]>>",
+			"1 Tex0,i Tex1,3 Tex2,4 Tex3"},
+		{"numbers too large for the style", "<</Nums[0<</S/r/St 4000>>2<</S/a/St 99999999>>]>>",
+			"4000 Tex0,4001 Tex1,1000000 Tex2,1000001 Tex3"},
 		{"nonsense", "<</Nums[(a) 5 -1<</S/r>>99<</S/r>>1 null]>>", "1 Tex0,2 Tex1,3 Tex2,4 Tex3"},
 		{"loop", "5 0 R", "1 Tex0,2 Tex1,3 Tex2,4 Tex3"},
 	}

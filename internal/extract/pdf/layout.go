@@ -213,7 +213,8 @@ func (m *lineMaker) closeUp() {
 // accents maps the spacing accents that old fonts paint over a letter to
 // combining characters.
 var accents = map[string]rune{"´": '\u0301', "`": '\u0300', "ˆ": '\u0302', "^": '\u0302', "˜": '\u0303', "¨": '\u0308',
-	"¸": '\u0327', "ˇ": '\u030c', "˘": '\u0306', "˚": '\u030a', "˙": '\u0307', "˝": '\u030b', "˛": '\u0328', "¯": '\u0304'}
+	"¸": '\u0327', "ˇ": '\u030c', "˘": '\u0306', "˚": '\u030a', "˙": '\u0307', "˝": '\u030b', "˛": '\u0328',
+	"¯": '\u0304'}
 
 // compose combines a letter with an accent at the same position, before or
 // after it, and reports whether it did.
@@ -286,7 +287,8 @@ func paintedTwice(a, b line) bool {
 
 // isCJK reports whether a character belongs to a script without blanks.
 func isCJK(r rune) bool {
-	return r >= 0x2e80 && r <= 0x9fff || r >= 0xf900 && r <= 0xfaff || r >= 0xff00 && r <= 0xffef || r >= 0x20000 && r <= 0x3ffff
+	return r >= 0x2e80 && r <= 0x9fff || r >= 0xf900 && r <= 0xfaff || r >= 0xff00 && r <= 0xffef || r >= 0x20000 &&
+		r <= 0x3ffff
 }
 
 // ligatures are written as separate letters, so that words can be found.

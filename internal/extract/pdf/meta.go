@@ -112,7 +112,8 @@ func cleanTitle(s string) string {
 		return ""
 	}
 	switch strings.ToLower(ext) {
-	case ".doc", ".docx", ".ppt", ".pptx", ".xls", ".xlsx", ".pdf", ".odt", ".tex", ".dvi", ".indd", ".qxd", ".rtf", ".ps",
+	case ".doc", ".docx", ".ppt", ".pptx", ".xls", ".xlsx", ".pdf", ".odt", ".tex", ".dvi", ".indd", ".qxd", ".rtf",
+		".ps",
 		".fm", ".p65":
 		return ""
 	}

@@ -31,14 +31,18 @@ func TestBookmarks(t *testing.T) {
 		want          string
 	}{
 		{"none", "", nil, bySize},
-		{"by reference and by index", "", []string{"/Title(First part)/Dest[3 0 R/Fit]/Next 11 0 R", "/Title(2 Second: The End)/A<</S/GoTo/D[1/XYZ 0 0 0]>>"},
+		{"by reference and by index", "", []string{"/Title(First part)/Dest[3 0 R/Fit]/Next 11 0 R",
+			"/Title(2 Second: The End)/A<</S/GoTo/D[1/XYZ 0 0 0]>>"},
 			"1 First part @ 1 First par,2 Found by its size @ Found by it,1 2 Second: The End @ Chapter 2\n\n"},
 		{"by name, in levels", "/Dests<</b[6 0 R/Fit]>>/Names<</Dests<</Kids[<</Names[(a)<</D[3 0 R]>>]>>]>>>>",
-			[]string{"/Title(First part)/Dest(a)/Next 11 0 R", "/Title(Second: the end)/Dest/b/First 12 0 R", "/Title(Detail)/Dest/b"},
+			[]string{"/Title(First part)/Dest(a)/Next 11 0 R", "/Title(Second: the end)/Dest/b/First 12 0 R",
+				"/Title(Detail)/Dest/b"},
 			"1 First part @ 1 First par,2 Found by its size @ Found by it,1 Second: the end @ Chapter 2\n\n,2 Detail @ Detail\n\nLas"},
-		{"to no page, without a title and in a loop", "", []string{"/Title(Detail)/Next 11 0 R", "/Dest[6 0 R]/Next 12 0 R", "/Title(Detail)/Dest[2 0 R]/Next 13 0 R",
-			"/Title(Detail)/Dest[9]/Next 14 0 R", "/Title(Detail)/Dest/c/First 10 0 R/Next 10 0 R"}, bySize},
-		{"titles that are not on the page", "", []string{"/Title(Cover)/Dest[3 0 R]/Next 11 0 R", "/Title(7)/Dest[3 0 R]"}, bySize},
+		{"to no page, without a title and in a loop", "",
+			[]string{"/Title(Detail)/Next 11 0 R", "/Dest[6 0 R]/Next 12 0 R", "/Title(Detail)/Dest[2 0 R]/Next 13 0 R",
+				"/Title(Detail)/Dest[9]/Next 14 0 R", "/Title(Detail)/Dest/c/First 10 0 R/Next 10 0 R"}, bySize},
+		{"titles that are not on the page", "", []string{"/Title(Cover)/Dest[3 0 R]/Next 11 0 R",
+			"/Title(7)/Dest[3 0 R]"}, bySize},
 	}
 	for _, tt := range tests {
 		x := mustRead(t, outlined(tt.catalog, tt.entries...).bytes())

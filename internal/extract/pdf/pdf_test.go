@@ -29,13 +29,15 @@ func mustRead(t *testing.T, data []byte) *Text {
 func checkText(t *testing.T, x *Text) {
 	t.Helper()
 	for _, s := range []string{x.Title, x.Body} {
-		if !utf8.ValidString(s) || strings.IndexFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) >= 0 {
+		if !utf8.ValidString(s) || strings.IndexFunc(s,
+			func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) >= 0 {
 			t.Fatalf("%q is not plain text", s)
 		}
 	}
 	last := -1
 	for _, h := range x.Headings {
-		if h.Offset <= last || h.Offset >= len(x.Body) || h.Level < 1 || h.Level > 6 || h.Text == "" || strings.ContainsAny(h.Text, "\n\t") {
+		if h.Offset <= last || h.Offset >= len(x.Body) || h.Level < 1 || h.Level > 6 || h.Text == "" ||
+			strings.ContainsAny(h.Text, "\n\t") {
 			t.Fatalf("bad heading %+v after offset %d in %d bytes", h, last, len(x.Body))
 		}
 		last = h.Offset
@@ -64,12 +66,14 @@ func TestLayout(t *testing.T) {
 		{"a word that begins with an accent", "72 700 Td [(EXP) -500 (\\264) 500 (ETE)] TJ", "EXP ÉTE"},
 		{"word space", "72 700 Td 5 Tw (a b) Tj", "a b"},
 		{"letters spaced out", "72 700 Td 4 Tc (spaced) Tj", "spaced"},
-		{"a blank made of letter space", "72 700 Td (GML-DO) Tj 2.5 Tc 36.7 0 Td (Tc) Tj 0 Tc 13.6 0 Td (onverters) Tj", "GML-DOT converters"},
+		{"a blank made of letter space", "72 700 Td (GML-DO) Tj 2.5 Tc 36.7 0 Td (Tc) Tj 0 Tc 13.6 0 Td (onverters) Tj",
+			"GML-DOT converters"},
 		{"running text", "12 TL 72 700 Td " + long + "T* " + long + "T* (end.) Tj",
 			"Some rather long line that fills the column to its very end, as lines do Some rather long line that fills the column to its very end, as lines do end."},
 		{"lines that end early", "12 TL 72 700 Td " + long + "T* (Yours,) Tj T* (a friend) Tj",
 			"Some rather long line that fills the column to its very end, as lines do Yours,\na friend"},
-		{"paragraphs by distance", "12 TL 72 700 Td " + long + "T* (one.) Tj 0 -24 Td (two) Tj T* (three) Tj T* (four) Tj",
+		{"paragraphs by distance", "12 TL 72 700 Td " + long +
+			"T* (one.) Tj 0 -24 Td (two) Tj T* (three) Tj T* (four) Tj",
 			"Some rather long line that fills the column to its very end, as lines do one.\n\ntwo three four"},
 		{"paragraphs by indentation", "12 TL 72 700 Td " + long + "T* (one.) Tj 15 -12 Td (Two) Tj",
 			"Some rather long line that fills the column to its very end, as lines do one.\n\nTwo"},
@@ -77,10 +81,13 @@ func TestLayout(t *testing.T) {
 			"Words at the end of a line may be cut by a hyphen, say example, and go on"},
 		{"a cut compound", "12 TL 72 700 Td (The well-known words keep their hyphen where they are well-) Tj T* (known, as here) Tj",
 			"The well-known words keep their hyphen where they are well-known, as here"},
-		{"a column continues", "12 TL 72 112 Td " + long + "T* (and the other ends in the mid-) Tj 300 600 Td (dle of a word. Then more) Tj",
+		{"a column continues", "12 TL 72 112 Td " + long +
+			"T* (and the other ends in the mid-) Tj 300 600 Td (dle of a word. Then more) Tj",
 			"Some rather long line that fills the column to its very end, as lines do and the other ends in the middle of a word. Then more"},
-		{"cells of a table", "72 700 Td (Name) Tj 200 0 Td (Value) Tj -200 -12 Td (a) Tj 200 0 Td (1) Tj", "Name\tValue\na\t1"},
-		{"table of contents", "12 TL 72 700 Td (One . . . . . . . . . . . . 1) Tj T* (Two ........... 2) Tj", "One … 1\nTwo … 2"},
+		{"cells of a table", "72 700 Td (Name) Tj 200 0 Td (Value) Tj -200 -12 Td (a) Tj 200 0 Td (1) Tj",
+			"Name\tValue\na\t1"},
+		{"table of contents", "12 TL 72 700 Td (One . . . . . . . . . . . . 1) Tj T* (Two ........... 2) Tj",
+			"One … 1\nTwo … 2"},
 		{"raised mark", "72 700 Td (word) Tj /F1 6 Tf 4 Ts (1) Tj 0 Ts /F1 10 Tf ( next) Tj", "word1 next"},
 		{"footnote", "72 700 Td /F1 6 Tf 4 Ts (1) Tj 0 Ts /F1 10 Tf (Text) Tj", "1 Text"},
 		{"bold by painting twice", "1 0 0 1 72 700 Tm (Bold) Tj 1 0 0 1 72.3 700 Tm (Bold) Tj", "Bold"},
@@ -93,7 +100,8 @@ func TestLayout(t *testing.T) {
 		{"upside down", "-1 0 0 -1 300 100 Tm [(a) -400 (b)] TJ", "a b"},
 		{"painted invisibly over a scan", "3 Tr 72 700 Td (found by OCR) Tj", "found by OCR"},
 		{"actual text", "72 700 Td (A) Tj /Span <</ActualText <FEFF00660069>>> BDC (x) Tj EMC (g) Tj", "Afig"},
-		{"inline image", "ET BI /W 2 /H 1 /CS /G /BPC 8 ID \x00( EI\xff EI\nBT /F1 10 Tf 72 700 Td (after) Tj", "after"},
+		{"inline image", "ET BI /W 2 /H 1 /CS /G /BPC 8 ID \x00( EI\xff EI\nBT /F1 10 Tf 72 700 Td (after) Tj",
+			"after"},
 		{"escapes", `72 700 Td (a\(b\)\051 \101\x \\ (c)) Tj <64 6> Tj`, "a(b)) Ax \\ (c)d`"},
 		{"ligatures of old fonts", "72 700 Td (o\x95ce) Tj", "o•ce"},
 		{"nothing breaks at junk", "72 700 Td [(a) << ] ) Tj } (b) Tj 1 2 3 re -- 0-5 w (c) Tj", "bc"},
@@ -153,7 +161,8 @@ func TestTitle(t *testing.T) {
 		m := newMaker(helvetica, "BT /F1 10 Tf 72 700 Td (small words here) Tj /F1 20 Tf 0 -40 Td (Big line) Tj ET")
 		m.info = tt.info
 		if tt.xmp != "" {
-			m.objects[0] = "<</Type/Catalog/Pages 2 0 R/Metadata " + m.add(streamObject("/Type/Metadata", tt.xmp)) + "/Lang(de-CH)>>"
+			m.objects[0] = "<</Type/Catalog/Pages 2 0 R/Metadata " + m.add(streamObject("/Type/Metadata", tt.xmp)) +
+				"/Lang(de-CH)>>"
 		}
 		x := mustRead(t, m.bytes())
 		if x.Title != tt.want {
@@ -170,8 +179,10 @@ func TestFormsAndAnnotations(t *testing.T) {
 	res := "/Resources<</Font<</F9 " + helvetica + ">>>>"
 	form := m.add(streamObject("/Subtype/Form/Matrix[1 0 0 1 0 500]"+res, "BT /F9 10 Tf 72 100 Td (in a form) Tj ET"))
 	field := m.add(streamObject("/Subtype/Form/BBox[0 0 100 20]"+res, "BT /F9 10 Tf 2 5 Td (filled in) Tj ET"))
-	m.objects[2] = "<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F1 " + helvetica + ">>/XObject<</X " + form + ">>>>/Annots[" +
-		"<</Subtype/Widget/Rect[72 300 172 320]/AP<</N " + field + ">>>><</Subtype/Widget/F 2/Rect[0 0 9 9]/AP<</N " + field + ">>>><</Subtype/Link>>]>>"
+	m.objects[2] = "<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F1 " + helvetica + ">>/XObject<</X " +
+		form + ">>>>/Annots[" +
+		"<</Subtype/Widget/Rect[72 300 172 320]/AP<</N " + field + ">>>><</Subtype/Widget/F 2/Rect[0 0 9 9]/AP<</N " +
+		field + ">>>><</Subtype/Link>>]>>"
 	m.objects[3] = streamObject("", "BT /F1 10 Tf 72 700 Td (before) Tj ET q /X Do Q BT 72 550 Td (after) Tj ET")
 	if got, want := mustRead(t, m.bytes()).Body, "before\n\nin a form\n\nafter\n\nfilled in"; got != want {
 		t.Errorf("body = %q, want %q", got, want)
@@ -201,7 +212,8 @@ func TestArabic(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	unmapped := newMaker("<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</Subtype/CIDFontType0>>]>>",
 		"BT /F1 10 Tf 72 700 Td <0123012401250126> Tj ET")
-	unknownCMap := newMaker(composite("/KSC-Johab-V2", "", collection("Korea1")), "BT /F1 10 Tf 72 700 Td <0ce004d60ce0> Tj ET")
+	unknownCMap := newMaker(composite("/KSC-Johab-V2", "", collection("Korea1")),
+		"BT /F1 10 Tf 72 700 Td <0ce004d60ce0> Tj ET")
 	private := newMaker("5 0 R", "BT /F1 10 Tf 72 700 Td <0123012401250126> Tj ET")
 	private.add("<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[<</Subtype/CIDFontType0>>]>>")
 	private.add(streamObject("", "1 beginbfrange <0000> <ffff> <E000> endbfrange"))
@@ -215,7 +227,8 @@ func TestRefuses(t *testing.T) {
 	}{
 		{"empty", nil, errkind.Corrupt, "no objects: save or download it again"},
 		{"head only", []byte("%PDF-1.7\n"), errkind.Corrupt, "no objects"},
-		{"no pages", []byte("%PDF-1.7\n1 0 obj\n<</Type/Catalog>>\nendobj\n"), errkind.Corrupt, "no pages: save or download it again"},
+		{"no pages", []byte("%PDF-1.7\n1 0 obj\n<</Type/Catalog>>\nendobj\n"), errkind.Corrupt,
+			"no pages: save or download it again"},
 		{"scan", noFont.bytes(), errkind.Unsupported, "scanned"},
 		{"no character map", unmapped.bytes(), errkind.Unsupported, "character map"},
 		{"unknown CMap", unknownCMap.bytes(), errkind.Unsupported, "character map"},
@@ -251,7 +264,8 @@ func TestEncrypted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x, err := Read(t.Context(), data, 0); !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "password") {
+		if x, err := Read(t.Context(), data, 0); !errors.Is(err, errkind.Unsupported) ||
+			!strings.Contains(err.Error(), "password") {
 			t.Errorf("%s: Read = %v, %v, want kind Unsupported and a word about the password", name, x, err)
 		}
 	}
@@ -262,7 +276,8 @@ func TestEncrypted(t *testing.T) {
 func TestIllegiblePages(t *testing.T) {
 	const clear = "BT /F1 10 Tf 72 700 Td (A page with a sentence that everybody can read.) Tj ET"
 	signs := func(letters string, unknown int) string { // F2 has no character map
-		return "BT /F1 10 Tf 72 700 Td (" + letters + ") Tj /F2 10 Tf 0 -30 Td <" + strings.Repeat("0123", unknown) + "> Tj ET"
+		return "BT /F1 10 Tf 72 700 Td (" + letters + ") Tj /F2 10 Tf 0 -30 Td <" + strings.Repeat("0123", unknown) +
+			"> Tj ET"
 	}
 	const read = "A page with a sentence that everybody can read."
 	for _, tt := range []struct {
@@ -276,7 +291,8 @@ func TestIllegiblePages(t *testing.T) {
 		{"page numbers", read, 2, []string{clear, signs("2", 100), signs("3", 100)}},
 		{"half of a page", "Half of the page\n\n" + read, 1, []string{signs("Half of the page", 13), clear}},
 		{"ornaments", "Ornaments\n\n" + read, 0, []string{signs("Ornaments", 3), clear, signs("", 3)}},
-		{"formulas", "The sum of all of these numbers is\n\n" + read, 0, []string{signs("The sum of all of these numbers is", 9), clear}},
+		{"formulas", "The sum of all of these numbers is\n\n" + read, 0,
+			[]string{signs("The sum of all of these numbers is", 9), clear}},
 		{"nothing is clear", "", 0, []string{signs("1", 100), signs("2", 100)}},
 	} {
 		m := newMaker(helvetica, tt.pages[0])

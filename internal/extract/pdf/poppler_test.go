@@ -66,10 +66,12 @@ func TestAgainstPoppler(t *testing.T) {
 			return nil
 		}
 		ours := wordsOf(x.Body)
-		recall, order, pairs := share(theirs, ours), share(pairsOf(theirs), pairsOf(ours)), share(chars, charPairsOf(ours))
+		recall, order, pairs := share(theirs, ours), share(pairsOf(theirs), pairsOf(ours)),
+			share(chars, charPairsOf(ours))
 		sum.recall, sum.order, sum.chars = sum.recall+recall, sum.order+order, sum.chars+pairs
 		fmt.Printf("| %s | %s | %d | %d | %.1f %% | %.1f %% | %.1f %% | %d ms |\n",
-			filepath.Base(name), script, len(x.Pages), len(theirs), 100*recall, 100*order, 100*pairs, took.Milliseconds())
+			filepath.Base(name), script, len(x.Pages), len(theirs), 100*recall, 100*order, 100*pairs,
+			took.Milliseconds())
 		if texts := os.Getenv("PDF_TEXTS"); texts != "" {
 			base := filepath.Join(texts, strings.ReplaceAll(strings.TrimPrefix(name, folder), "/", "_"))
 			if err := os.WriteFile(base+".poppler.txt", want, 0o644); err != nil {
@@ -137,7 +139,8 @@ func charPairsOf(words []string) []string {
 // wordsOf returns the words of a text in small letters, without marks and the
 // differences between forms of a character.
 func wordsOf(s string) []string {
-	return strings.FieldsFunc(strings.ToLower(norm.NFKC.String(s)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(norm.NFKC.String(s)),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 func pairsOf(words []string) []string {

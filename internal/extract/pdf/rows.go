@@ -101,7 +101,8 @@ type tableRow struct {
 // has one cell.
 func rowOf(lines []line) tableRow {
 	first := lines[0]
-	r := tableRow{n: 1, cells: []int{0}, columns: []float64{first.x}, left: first.x, end: first.end, top: first.y, low: first.y,
+	r := tableRow{n: 1, cells: []int{0}, columns: []float64{first.x}, left: first.x, end: first.end, top: first.y,
+		low:  first.y,
 		size: first.size, before: math.Inf(-1), right: first.end}
 	if strings.Contains(first.text, "\t") {
 		r.before = first.x + columnsDiffer*first.size // the last of its cells continues
@@ -119,7 +120,8 @@ func rowOf(lines []line) tableRow {
 			r.cells, r.columns = append(r.cells, n), append(r.columns, l.x)
 			r.before, inCell = r.end, 1
 			r.n, r.right = n+1, l.end
-		case down > 0.5 && down < maxCellLead && inCell < maxCellLines && l.x > r.before && l.x < r.right && l.end > r.columns[len(r.columns)-1]-size && !strings.Contains(l.text, "\t"):
+		case down > 0.5 && down < maxCellLead && inCell < maxCellLines && l.x > r.before && l.x < r.right &&
+			l.end > r.columns[len(r.columns)-1]-size && !strings.Contains(l.text, "\t"):
 			inCell++
 			r.right = max(r.right, l.end)
 			if len(r.cells) > 1 {
@@ -144,7 +146,8 @@ func (r tableRow) only() tableRow {
 // below reports whether r is the row below another one of the same table.
 func (r tableRow) below(above tableRow) bool {
 	size := max(r.size, above.size)
-	if math.Abs(r.left-above.left) > columnsDiffer*size || r.top > above.low-0.5*size || r.top < above.low-maxRowGap*size {
+	if math.Abs(r.left-above.left) > columnsDiffer*size || r.top > above.low-0.5*size ||
+		r.top < above.low-maxRowGap*size {
 		return false
 	}
 	if len(r.cells) == 1 || len(above.cells) == 1 {

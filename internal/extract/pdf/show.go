@@ -128,7 +128,8 @@ func finite(f float64) bool { return math.Abs(f) < 1e9 }
 
 func isBlank(s string) bool {
 	for _, r := range s {
-		if r != ' ' && r != '\u00a0' && r != '\t' && r != '\u3000' && r != '\n' && r != '\r' && !(r >= 0x2000 && r <= 0x200b) {
+		if r != ' ' && r != '\u00a0' && r != '\t' && r != '\u3000' && r != '\n' && r != '\r' &&
+			!(r >= 0x2000 && r <= 0x200b) {
 			return false
 		}
 	}

@@ -103,7 +103,8 @@ func TestManyFonts(t *testing.T) {
 		cmap := m.add(streamObject("", "1 beginbfchar <61> <0062> "+strings.Repeat("<01> <0001> ", 200)+" endbfchar"))
 		font := m.add("<</Type/Font/Subtype/Type1/ToUnicode " + cmap + "/Unused[" + strings.Repeat("1 ", 200) + "]>>")
 		content := m.add(streamObject("", fmt.Sprintf("BT /F1 10 Tf 72 700 Td (aaa) Tj /F2 10 Tf ( %d) Tj ET", i)))
-		page := m.add("<</Type/Page/Contents " + content + "/Resources<</Font<</F1 " + font + "/F2 " + helvetica + ">>>>>>")
+		page := m.add("<</Type/Page/Contents " + content + "/Resources<</Font<</F1 " + font + "/F2 " + helvetica +
+			">>>>>>")
 		m.objects[1] = strings.Replace(m.objects[1], "]", " "+page+"]", 1)
 		fmt.Fprintf(&want, "\n\nbbb %d", i)
 	}
@@ -131,7 +132,8 @@ func TestLimits(t *testing.T) {
 		t.Skip("hostile input takes minutes under the race detector")
 	}
 	selfForm := newMaker(helvetica, "/X Do")
-	selfForm.objects[2] = "<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</XObject<</X 5 0 R>>/Font<</F1 " + helvetica + ">>>>>>"
+	selfForm.objects[2] = "<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</XObject<</X 5 0 R>>/Font<</F1 " +
+		helvetica + ">>>>>>"
 	selfForm.add(streamObject("/Subtype/Form", strings.Repeat("/X Do ", 10)+hello))
 	bomb := newMaker(helvetica, "")
 	bomb.objects[3] = streamObject("/Filter[/FlateDecode/FlateDecode]", deflate(deflate(strings.Repeat(" ", 20<<20))))
@@ -189,15 +191,18 @@ func FuzzRead(f *testing.F) {
 	comp.add(streamObject("", "1 begincodespacerange <0000> <ffff> endcodespacerange 1 beginbfrange <0041> <0042> <0391> endbfrange"))
 	f.Add(comp.bytes())
 	for _, font := range []string{"/FontFile2 5 0 R", "/FontFile3 6 0 R"} {
-		program := newMaker("<</Subtype/Type1/FontDescriptor<<"+font+">>/FirstChar 1/Widths[9 9]>>", "BT /F1 10 Tf 72 700 Td (\001\002) Tj ET")
+		program := newMaker("<</Subtype/Type1/FontDescriptor<<"+font+">>/FirstChar 1/Widths[9 9]>>",
+			"BT /F1 10 Tf 72 700 Td (\001\002) Tj ET")
 		program.add(streamObject("", ttf(true)))
 		program.add(streamObject("/Subtype/Type1C", cffFont()))
 		f.Add(program.bytes())
 	}
 	for _, ordering := range []string{"Japan1", "Korea1", "Identity"} {
-		f.Add(newMaker(composite("/Identity-H", "", collection(ordering)), "BT /F1 10 Tf 72 700 Td <0cd40e8a07a0> Tj ET").bytes())
+		f.Add(newMaker(composite("/Identity-H", "", collection(ordering)),
+			"BT /F1 10 Tf 72 700 Td <0cd40e8a07a0> Tj ET").bytes())
 	}
-	f.Add(paintedPage(painted{72, 700, "A"}, painted{72, 686, "B"}, painted{72, 672, "C"}, painted{300, 700, "1"}, painted{300, 686, "2"}, painted{300, 672, "3"}))
+	f.Add(paintedPage(painted{72, 700, "A"}, painted{72, 686, "B"}, painted{72, 672, "C"}, painted{300, 700, "1"},
+		painted{300, 686, "2"}, painted{300, 672, "3"}))
 	for _, name := range []string{"rc4-40", "aes-256"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name+".pdf"))
 		if err != nil {
@@ -211,7 +216,8 @@ func FuzzRead(f *testing.F) {
 			checkText(t, x)
 			return
 		}
-		if !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.TooLarge) {
+		if !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) &&
+			!errors.Is(err, errkind.TooLarge) {
 			t.Fatalf("Read = %v, want a kind of error", err)
 		}
 	})

@@ -53,7 +53,8 @@ func widthsOf(f *cos.File, w cos.Array, missing float64, mem *cos.Share) widths 
 		}
 		return true
 	}
-	if ws.sorted = disjoint(ws.ranges); !ws.sorted && f.Budget.Spend(20*len(ws.ranges)) && mem.Alloc(widthRangeSize/2*len(ws.ranges)) {
+	if ws.sorted = disjoint(ws.ranges); !ws.sorted && f.Budget.Spend(20*len(ws.ranges)) &&
+		mem.Alloc(widthRangeSize/2*len(ws.ranges)) {
 		rs := slices.Clone(ws.ranges)
 		slices.SortFunc(rs, func(a, b widthRange) int { return cmp.Compare(a.lo, b.lo) })
 		if ws.sorted = disjoint(rs); ws.sorted {

@@ -33,7 +33,8 @@ func TestWriter(t *testing.T) {
 			w.Line("after")
 			w.Heading(2, " ")
 		}, Text{Body: "A b\n\nC\n\n-x\ntext\n\nafter", Headings: []heading{
-			{Level: 1, Text: "A b"}, {Offset: 5, Level: 6, Text: "C"}, {Offset: 8, Level: 7, Text: "-x"}, {Offset: 17, Level: 7}}}},
+			{Level: 1, Text: "A b"}, {Offset: 5, Level: 6, Text: "C"}, {Offset: 8, Level: 7, Text: "-x"},
+			{Offset: 17, Level: 7}}}},
 		{"blocks", func(w *Writer) {
 			w.Block(Paragraph, " a\x00\n")
 			w.Block(Paragraph, "b")
@@ -45,10 +46,12 @@ func TestWriter(t *testing.T) {
 			w.Block(TableRow, "g")
 			w.Block(Code, "  h\n")
 			w.Put(Block{Level: 2, Text: "i  j"}, nil)
-		}, Text{Body: "a\n\nb\n\n  - c\n  - d\n\n| e |  | f\n\ng\n\n  h\n\ni j", Headings: []heading{{Offset: 39, Level: 2, Text: "i j"}}}},
+		}, Text{Body: "a\n\nb\n\n  - c\n  - d\n\n| e |  | f\n\ng\n\n  h\n\ni j",
+			Headings: []heading{{Offset: 39, Level: 2, Text: "i j"}}}},
 		{"another text", func(w *Writer) {
 			w.Heading(1, "A")
-			w.Part(&Text{Body: "x\n\n\n  B  \ny", Headings: []heading{{Offset: 6, Level: 1, Text: "B"}, {Offset: 10, Level: 7, Text: "y"}}}, 2)
+			w.Part(&Text{Body: "x\n\n\n  B  \ny", Headings: []heading{{Offset: 6, Level: 1, Text: "B"},
+				{Offset: 10, Level: 7, Text: "y"}}}, 2)
 		}, Text{Body: "A\n\nx\n\n  B\ny", Headings: []heading{
 			{Level: 1, Text: "A"}, {Offset: 8, Level: 3, Text: "B"}, {Offset: 10, Level: 7, Text: "y"}}}},
 		{"rows", func(w *Writer) {

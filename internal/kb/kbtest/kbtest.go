@@ -28,8 +28,9 @@ func Run(t *testing.T, open func(t *testing.T) kb.Base) {
 		"Formats": testFormats,
 		"Search":  testSearch, "Pages": testPages, "Crowd": testCrowd, "Tags": testTags, "Collections": testCollections,
 		"Update": testUpdate, "Delete": testDelete,
-		"Lists": testLists, "Jobs": testJobs, "FailedJob": testFailedJob, "Uploads": testUploads, "Refusals": testRefusals,
-		"Missing": testMissing,
+		"Lists": testLists, "Jobs": testJobs, "FailedJob": testFailedJob, "Uploads": testUploads,
+		"Refusals": testRefusals,
+		"Missing":  testMissing,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,7 +214,8 @@ func testReplace(t *testing.T, b kb.Base) {
 		Type: "markdown", Tags: first.Tags, Chunks: second.Chunks})
 	f.Tags = []string{"two", "collection:archive"}
 	moved := File(t, b, f, "# Second\n\nAbout penguins.\n")
-	same(t, "moved document", moved, &kb.Document{ID: first.ID, Title: "Second", SourcePath: "docs/a.md", Type: "markdown",
+	same(t, "moved document", moved, &kb.Document{ID: first.ID, Title: "Second", SourcePath: "docs/a.md",
+		Type: "markdown",
 		Tags: []string{"collection:archive", "two"}, Chunks: second.Chunks})
 	f.Filename, f.Tags = "b.html", []string{"collection:documents"}
 	html := File(t, b, f, "<title>Third</title><p>About lemurs.")
@@ -257,8 +259,9 @@ func testFormats(t *testing.T, b kb.Base) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "counts", s.Documents, kb.DocumentCounts{Total: 6, ByType: map[string]int{"html": 1, "markdown": 1, "text": 2,
-		"csv": 1, "rtf": 1}})
+	same(t, "counts", s.Documents, kb.DocumentCounts{Total: 6,
+		ByType: map[string]int{"html": 1, "markdown": 1, "text": 2,
+			"csv": 1, "rtf": 1}})
 	same(t, "queue", s.Queue, kb.QueueCounts{})
 	if s.Version == "" || s.Model["name"] == nil || s.Device["type"] == nil {
 		t.Errorf("status = %+v", s)

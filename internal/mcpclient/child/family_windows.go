@@ -84,7 +84,8 @@ func find(name, dir string, env []string) string {
 // that is special to cmd.exe. The batch files that npm creates for packages
 // parse their arguments once more, so they get the carets twice.
 func batchLine(shell, file string, args []string) string {
-	carets := strings.NewReplacer(`(`, `^(`, `)`, `^)`, `[`, `^[`, `]`, `^]`, `%`, `^%`, `!`, `^!`, `^`, `^^`, `"`, `^"`,
+	carets := strings.NewReplacer(`(`, `^(`, `)`, `^)`, `[`, `^[`, `]`, `^]`, `%`, `^%`, `!`, `^!`, `^`, `^^`, `"`,
+		`^"`,
 		"`", "^`", `<`, `^<`, `>`, `^>`, `&`, `^&`, `|`, `^|`, `;`, `^;`, `,`, `^,`, ` `, `^ `, `*`, `^*`, `?`, `^?`)
 	twice := strings.Contains(strings.ToLower(filepath.ToSlash(file)), "node_modules/.bin/")
 	var b strings.Builder

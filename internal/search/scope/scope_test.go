@@ -62,11 +62,13 @@ func TestOutside(t *testing.T) {
 	x := open(t, append(searchtest.Corpus(), others()...)...)
 	s := scope.New(x, "finance")
 	for _, labels := range [][]string{{"other-finance"}, {"hr"}, {}, {"nothing"}} {
-		p, err := s.Search(ctx, search.Query{Text: query.MustParse("budget"), Labels: labels, Num: 10, Facets: &search.Facets{Fields: []string{"label"}}})
+		p, err := s.Search(ctx, search.Query{Text: query.MustParse("budget"), Labels: labels, Num: 10,
+			Facets: &search.Facets{Fields: []string{"label"}}})
 		if err != nil || p.Total != 0 || len(p.Facets.Fields[0].Counts) != 0 {
 			t.Errorf("Search of labels %v = %+v, %v, want nothing", labels, p, err)
 		}
-		if found, err := s.Suggest(ctx, search.SuggestQuery{Prefix: "b", Num: 10, Labels: labels}); err != nil || len(found) != 0 {
+		if found, err := s.Suggest(ctx, search.SuggestQuery{Prefix: "b", Num: 10, Labels: labels}); err != nil ||
+			len(found) != 0 {
 			t.Errorf("Suggest of labels %v = %v, %v, want nothing", labels, found, err)
 		}
 		if words, err := s.PopularWords(ctx, search.WordsQuery{Labels: labels}); err != nil || len(words) != 0 {
@@ -75,7 +77,8 @@ func TestOutside(t *testing.T) {
 	}
 	for _, d := range append(searchtest.Corpus(), others()...) {
 		_, err := s.Find(ctx, d.ID, nil)
-		if _, readErr := s.ReadText(ctx, d.ID, nil, 0, 10); (err == nil) != (d.Label == "finance") || (readErr == nil) != (err == nil) {
+		if _, readErr := s.ReadText(ctx, d.ID, nil, 0, 10); (err == nil) != (d.Label == "finance") ||
+			(readErr == nil) != (err == nil) {
 			t.Errorf("Find and ReadText of a document of label %s = %v, %v", d.Label, err, readErr)
 		}
 		if _, err := s.Find(ctx, d.ID, []string{d.Label}); (err == nil) != (d.Label == "finance") {

@@ -20,7 +20,8 @@ type row struct {
 // searches for must not lie within two letters of another word: see
 // TestWordsLieApart.
 var rows = [...]row{
-	{"finance", "budget-2024.md", "Quarterly budget", "The quarterly budget covers travel and hardware.\n\nA walrus signs it."},
+	{"finance", "budget-2024.md", "Quarterly budget",
+		"The quarterly budget covers travel and hardware.\n\nA walrus signs it."},
 	{"finance", "budget-2025.md", "Yearly plan", "Our budget for travel is small this time."},
 	{"finance", "reversed.txt", "Reversed phrase", "This budget quarterly appears the other way round."},
 	{"finance", "audit.html", "Audit of the budget", "An audit checks every invoice twice."},
@@ -32,7 +33,8 @@ var rows = [...]row{
 	{"hr", "vacation.docx", "Vacation request", "Fill in the vacation form."},
 	{"hr", "kyuka.html", "休暇の規則", "休暇は京都の事務所に申請してください。"},
 
-	{"docs", "setup.md", "Installing the xylophone", "The xylophone needs infrastructure.\n\nSee the handbook for details."},
+	{"docs", "setup.md", "Installing the xylophone",
+		"The xylophone needs infrastructure.\n\nSee the handbook for details."},
 	{"docs", "network.html", "Network overview", "Our infrastructure has two switches and one budget."},
 	{"docs", "camera.txt", "Camera", "The infrared camera sees heat."},
 	{"docs", "kensaku.md", "全文検索の仕組み", "全文検索は索引を使います。検索結果は点数の順に並びます。"},
@@ -41,7 +43,8 @@ var rows = [...]row{
 }
 
 // topics contains a unique word for every filler document.
-var topics = [...]string{"asparagus", "blizzard", "cathedral", "dungeon", "eucalyptus", "fjord", "gazpacho", "hurricane",
+var topics = [...]string{"asparagus", "blizzard", "cathedral", "dungeon", "eucalyptus", "fjord", "gazpacho",
+	"hurricane",
 	"iguana", "jukebox", "knapsack", "lighthouse", "mosquito", "nightingale", "orchestra", "pyjamas", "quicksand",
 	"rhubarb", "stethoscope", "tambourine", "umbrella", "volcano", "windmill", "yacht"}
 

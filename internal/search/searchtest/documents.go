@@ -37,7 +37,8 @@ func (s *suite) find(t *testing.T) {
 				t.Errorf("Find(%s).TextHash = %q with NoText %v", place(d), h.TextHash, s.o.NoText)
 			}
 		}
-		for _, labels := range [][]string{{"nosuch"}, {}, {map[bool]string{true: "docs", false: "hr"}[d.Label == "hr"]}} {
+		for _, labels := range [][]string{{"nosuch"}, {},
+			{map[bool]string{true: "docs", false: "hr"}[d.Label == "hr"]}} {
 			if h, err := s.svc.Find(t.Context(), d.ID, labels); !errors.Is(err, errkind.NotFound) {
 				t.Errorf("Find(%s, %v) = %+v, %v, want an error of kind NotFound", place(d), labels, h, err)
 			}
@@ -54,7 +55,8 @@ func (s *suite) find(t *testing.T) {
 }
 
 // badIDs are names that no document has.
-var badIDs = [...]string{"", "nosuch", "-", "-x", "*", "a b", "x OR label:hr", `"`, `\`, "a:b", "a/b", "../x", "a\x00b", "検索",
+var badIDs = [...]string{"", "nosuch", "-", "-x", "*", "a b", "x OR label:hr", `"`, `\`, "a:b", "a/b", "../x", "a\x00b",
+	"検索",
 	strings.Repeat("a", 5000)}
 
 // readText checks that windows give back the whole text.
@@ -97,7 +99,8 @@ func (s *suite) readText(t *testing.T) {
 	}
 	d := s.docs[0]
 	for _, off := range []int64{int64(len(d.Text)), int64(len(d.Text)) + 1, math.MaxInt64} {
-		if x, err := s.svc.ReadText(t.Context(), d.ID, nil, off, 100); err != nil || x.Window != "" || x.Size != int64(len(d.Text)) {
+		if x, err := s.svc.ReadText(t.Context(), d.ID, nil, off, 100); err != nil || x.Window != "" ||
+			x.Size != int64(len(d.Text)) {
 			t.Errorf("ReadText(%s, %d) = %+v, %v, want an empty window", place(d), off, x, err)
 		}
 	}
@@ -255,8 +258,10 @@ func (s *suite) written(t *testing.T) {
 	if _, ok := svc.(search.Outliner); !ok {
 		t.Skip("the service has no documents that users wrote")
 	}
-	for _, text := range []string{"", "walrus", "walrus NOT sheep", "walrus of the sea", "title:other OR title:note OR title:served"} {
-		q := search.Query{Text: query.MustParse(text), Labels: []string{label, other}, Written: []string{other}, Num: 10}
+	for _, text := range []string{"", "walrus", "walrus NOT sheep", "walrus of the sea",
+		"title:other OR title:note OR title:served"} {
+		q := search.Query{Text: query.MustParse(text), Labels: []string{label, other}, Written: []string{other},
+			Num: 10}
 		page, err := svc.Search(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -267,7 +272,8 @@ func (s *suite) written(t *testing.T) {
 		}
 		slices.Sort(titles)
 		if !slices.Equal(titles, []string{"Note", "Served"}) || page.Total != 2 {
-			t.Errorf("Search(%q) = %q of %d, want the note and the file of the label that is served", text, titles, page.Total)
+			t.Errorf("Search(%q) = %q of %d, want the note and the file of the label that is served", text, titles,
+				page.Total)
 		}
 	}
 }

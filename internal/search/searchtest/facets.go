@@ -16,16 +16,18 @@ func (s *suite) facets(t *testing.T) {
 	tests := []struct {
 		text   string
 		labels []string
-	}{{text: ""}, {text: "budget"}, {text: "budget", labels: []string{"finance"}}, {labels: []string{"hr", "docs"}}, {text: "helicopter"}}
+	}{{text: ""}, {text: "budget"}, {text: "budget", labels: []string{"finance"}}, {labels: []string{"hr", "docs"}},
+		{text: "helicopter"}}
 	for _, test := range tests {
 		keep := hasText(test.text)
 		if test.labels != nil {
 			keep = and(keep, inLabels(test.labels))
 		}
-		p := s.search(t, search.Query{Text: query.MustParse(test.text), Labels: test.labels, Num: 1, Facets: &search.Facets{
-			Fields:  []string{"filetype", "label", "mimetype"},
-			Queries: []string{"zeppelin", "filetype:html", "walrus OR zeppelin", "timestamp:[2024-03-01 TO *]"},
-		}})
+		p := s.search(t, search.Query{Text: query.MustParse(test.text), Labels: test.labels, Num: 1,
+			Facets: &search.Facets{
+				Fields:  []string{"filetype", "label", "mimetype"},
+				Queries: []string{"zeppelin", "filetype:html", "walrus OR zeppelin", "timestamp:[2024-03-01 TO *]"},
+			}})
 		if p.Facets == nil {
 			t.Errorf("Search(%q, %v).Facets = nil, want counts", test.text, test.labels)
 			continue
@@ -40,14 +42,16 @@ func (s *suite) facets(t *testing.T) {
 		}
 		wantQueries := []search.Count{
 			{Value: "zeppelin", Count: len(s.want(and(keep, has("zeppelin"))))},
-			{Value: "filetype:html", Count: len(s.want(and(keep, func(d document.Document) bool { return d.FileType == "html" })))},
+			{Value: "filetype:html", Count: len(s.want(and(keep,
+				func(d document.Document) bool { return d.FileType == "html" })))},
 			{Value: "walrus OR zeppelin", Count: len(s.want(and(keep, or(has("walrus"), has("zeppelin")))))},
 			{Value: "timestamp:[2024-03-01 TO *]", Count: len(s.want(and(keep, func(d document.Document) bool {
 				return d.Modified.Format("2006-01-02") >= "2024-03-01"
 			})))},
 		}
 		if !cmp.Equal(p.Facets.Queries, wantQueries) {
-			t.Errorf("Search(%q, %v) by query: (-want +got)\n%s", test.text, test.labels, cmp.Diff(wantQueries, p.Facets.Queries))
+			t.Errorf("Search(%q, %v) by query: (-want +got)\n%s", test.text, test.labels,
+				cmp.Diff(wantQueries, p.Facets.Queries))
 		}
 	}
 	if p := s.search(t, search.Query{Num: 1}); p.Facets != nil {
@@ -93,7 +97,8 @@ func (s *suite) facetConditions(t *testing.T) {
 	if !slices.Contains(s.svc.FacetFields(), "lang") {
 		refused["facets.field"] = search.Facets{Fields: []string{"lang"}}
 	} else if got := s.search(t, search.Query{Facets: &search.Facets{Fields: []string{"lang"}}}).Facets.Fields; !cmp.Equal(got,
-		[]search.FieldCounts{{Name: "lang", Counts: []search.Count{{Value: "en", Count: 36}, {Value: "ja", Count: 4}}}}) {
+		[]search.FieldCounts{{Name: "lang", Counts: []search.Count{{Value: "en", Count: 36},
+			{Value: "ja", Count: 4}}}}) {
 		t.Errorf("Search by lang = %+v, want 36 en and 4 ja", got)
 	}
 	for want, f := range refused {

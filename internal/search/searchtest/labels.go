@@ -15,7 +15,8 @@ import (
 
 // labels checks the condition on labels.
 func (s *suite) labels(t *testing.T) {
-	for _, labels := range [][]string{{"finance"}, {"hr"}, {"docs"}, {"finance", "hr"}, {"hr", "nosuch"}, {"nosuch"}, {"HR"}} {
+	for _, labels := range [][]string{{"finance"}, {"hr"}, {"docs"}, {"finance", "hr"}, {"hr", "nosuch"}, {"nosuch"},
+		{"HR"}} {
 		for _, text := range []string{"", "budget", "*:*"} {
 			want := s.want(and(inLabels(labels), hasText(text)))
 			if got := s.names(t, text, labels...); !cmp.Equal(got, want) {
@@ -38,7 +39,8 @@ var attacks = [...]string{
 	`zeppelin\`, `\`, `zeppelin OR \`, `\\`, `zeppelin"`, `" OR zeppelin`, `"zeppelin`,
 	"*:* OR", "* OR", "NOT label:finance", "-label:finance", "zeppelin OR(label:hr)", "zeppelin OR NOT",
 	"zeppelin || label:hr ||", "allintitle:zeppelin OR", "allintitle: vacation OR label:hr OR", "allinurl:hr OR",
-	"title:(zeppelin OR", "[zeppelin TO", "{* TO *} OR", "zeppelin^2 OR", "zeppelin~ OR", "z* OR", "?* OR", "AND zeppelin OR",
+	"title:(zeppelin OR", "[zeppelin TO", "{* TO *} OR", "zeppelin^2 OR", "zeppelin~ OR", "z* OR", "?* OR",
+	"AND zeppelin OR",
 	"OR OR OR", "zeppelin && ", "zeppelin OR && ||", "sort:score zeppelin OR", "zeppelin sort:nope OR",
 }
 
@@ -71,8 +73,10 @@ func (s *suite) isolation(t *testing.T) {
 		}
 	}
 	// Operators in the name of a label have no effect either.
-	for _, label := range []string{`finance" OR label:"hr`, `finance"`, `fin*`, `*`, ``, `finance\`, "finance OR hr", "finance hr"} {
-		p, err := s.svc.Search(t.Context(), search.Query{Text: query.MustParse("zeppelin"), Labels: []string{label}, Num: 100})
+	for _, label := range []string{`finance" OR label:"hr`, `finance"`, `fin*`, `*`, ``, `finance\`, "finance OR hr",
+		"finance hr"} {
+		p, err := s.svc.Search(t.Context(), search.Query{Text: query.MustParse("zeppelin"), Labels: []string{label},
+			Num: 100})
 		if err == nil && len(p.Hits) > 0 {
 			t.Errorf("Search(zeppelin) in label %q found %v, want nothing", label, s.places(t, p.Hits))
 		}
@@ -101,7 +105,8 @@ func (s *suite) listLabels(t *testing.T) {
 // tags checks that documents are found by all requested tags.
 func (s *suite) tags(t *testing.T) {
 	if s.o.NoTags {
-		if p, err := s.svc.Search(t.Context(), search.Query{Tags: []string{"urgent"}}); !errors.Is(err, errkind.Unsupported) {
+		if p, err := s.svc.Search(t.Context(), search.Query{Tags: []string{"urgent"}}); !errors.Is(err,
+			errkind.Unsupported) {
 			t.Errorf("Search with tags = %+v, %v, want an error of kind Unsupported", p, err)
 		}
 		return
@@ -112,8 +117,10 @@ func (s *suite) tags(t *testing.T) {
 			return !slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(has, tag) })
 		}
 	}
-	for _, tags := range [][]string{{}, {"urgent"}, {"URGENT"}, {"urgent", "to do"}, {"to do", "urgent", "urgent"}, {"至急"},
-		{"urgent", "nosuch"}, {""}, {"collection:finance"}, {"collection:docs", "urgent"}, {"collection:docs", "collection:hr"}, {"collection:"}} {
+	for _, tags := range [][]string{{}, {"urgent"}, {"URGENT"}, {"urgent", "to do"}, {"to do", "urgent", "urgent"},
+		{"至急"},
+		{"urgent", "nosuch"}, {""}, {"collection:finance"}, {"collection:docs", "urgent"},
+		{"collection:docs", "collection:hr"}, {"collection:"}} {
 		for _, labels := range [][]string{nil, {"finance"}, {"hr", "docs"}} {
 			for _, text := range []string{"", "*:*", "budget", "予算"} {
 				keep := and(tagged(tags), hasText(text))
@@ -122,8 +129,10 @@ func (s *suite) tags(t *testing.T) {
 				}
 				want := s.want(keep)
 				p := s.search(t, search.Query{Text: query.MustParse(text), Tags: tags, Labels: labels, Num: 100})
-				if got := slices.Sorted(slices.Values(s.places(t, p.Hits))); !slices.Equal(got, want) || p.Total != len(want) {
-					t.Errorf("Search(%q) with tags %q in %v: total %d (-want +got)\n%s", text, tags, labels, p.Total, cmp.Diff(want, got))
+				if got := slices.Sorted(slices.Values(s.places(t, p.Hits))); !slices.Equal(got, want) ||
+					p.Total != len(want) {
+					t.Errorf("Search(%q) with tags %q in %v: total %d (-want +got)\n%s", text, tags, labels, p.Total,
+						cmp.Diff(want, got))
 				}
 			}
 		}

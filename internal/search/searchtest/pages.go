@@ -58,8 +58,10 @@ func (s *suite) checkHit(t *testing.T, h search.Hit) {
 			at = m.End
 		}
 	}
-	want := search.Hit{Filename: d.Filename, FileType: d.FileType, MIMEType: d.MIMEType, Size: d.Size, Timestamp: d.Modified}
-	got := search.Hit{Filename: h.Filename, FileType: h.FileType, MIMEType: h.MIMEType, Size: h.Size, Timestamp: h.Timestamp.Truncate(time.Second)}
+	want := search.Hit{Filename: d.Filename, FileType: d.FileType, MIMEType: d.MIMEType, Size: d.Size,
+		Timestamp: d.Modified}
+	got := search.Hit{Filename: h.Filename, FileType: h.FileType, MIMEType: h.MIMEType, Size: h.Size,
+		Timestamp: h.Timestamp.Truncate(time.Second)}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("hit %s: (-want +got)\n%s", place(*d), diff)
 	}
@@ -85,9 +87,11 @@ func (s *suite) sort(t *testing.T) {
 				for _, d := range docs {
 					want = append(want, place(d))
 				}
-				q := search.Query{Text: query.MustParse(text), Sort: []search.SortKey{{Field: field, Desc: desc}}, Num: 100}
+				q := search.Query{Text: query.MustParse(text), Sort: []search.SortKey{{Field: field, Desc: desc}},
+					Num: 100}
 				if got := s.places(t, s.search(t, q).Hits); !gocmp.Equal(got, want) {
-					t.Errorf("Search(%q) sorted by %s, desc %v: (-want +got)\n%s", text, field, desc, gocmp.Diff(want, got))
+					t.Errorf("Search(%q) sorted by %s, desc %v: (-want +got)\n%s", text, field, desc,
+						gocmp.Diff(want, got))
 				}
 			}
 		}
@@ -100,7 +104,8 @@ func (s *suite) sort(t *testing.T) {
 	}) {
 		t.Errorf("Search sorted by two keys = %v, want file names from z to a", s.places(t, got))
 	}
-	if _, err := s.svc.Search(t.Context(), search.Query{Num: 1, Sort: []search.SortKey{{Field: "title"}}}); argument(err) != "sort" {
+	if _, err := s.svc.Search(t.Context(), search.Query{Num: 1,
+		Sort: []search.SortKey{{Field: "title"}}}); argument(err) != "sort" {
 		t.Errorf("Search sorted by title = %v, want an error about argument sort", err)
 	}
 }
@@ -127,7 +132,8 @@ func (s *suite) paging(t *testing.T) {
 	// No document occurs twice by relevance either.
 	var got []string
 	for start := 0; start < total; start += 6 {
-		got = append(got, s.places(t, s.search(t, search.Query{Text: query.MustParse("*:*"), Start: start, Num: 6}).Hits)...)
+		got = append(got, s.places(t, s.search(t, search.Query{Text: query.MustParse("*:*"), Start: start,
+			Num: 6}).Hits)...)
 	}
 	slices.Sort(got)
 	if want := s.want(has()); !gocmp.Equal(got, want) {

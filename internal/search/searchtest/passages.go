@@ -23,21 +23,26 @@ var filler = strings.Repeat("Nothing of interest is said in this sentence of the
 // sentences.
 func passageDocs() []document.Document {
 	texts := []row{
-		{"docs", "manual.md", "Manual", "Preface\n\n" + filler + "Heating\n\nThe boiler needs a valve. " + filler + filler + "Cooling\n\n" + filler + "A condenser cools the vapour. " + filler + filler},
+		{"docs", "manual.md", "Manual", "Preface\n\n" + filler + "Heating\n\nThe boiler needs a valve. " + filler +
+			filler + "Cooling\n\n" + filler + "A condenser cools the vapour. " + filler + filler},
 		{"docs", "note.md", "Note", "The valve is in the cellar."},
 		{"docs", "list.md", "List", "The first line of the list.\n\nA gasket costs two coins.\n\nThe valve costs nine coins.\n\nA bolt costs one coin.\n\n" + filler},
 		{"docs", "line.txt", "Transcript", strings.Repeat("filler ", 150) + "turbine " + strings.Repeat("filler ", 50)},
-		{"docs", "kikai.md", "機械", strings.Repeat("この文章には何も書いてありません。", 20) + "圧縮機は三階にあります。" + strings.Repeat("この文章には何も書いてありません。", 20)},
+		{"docs", "kikai.md", "機械", strings.Repeat("この文章には何も書いてありません。", 20) + "圧縮機は三階にあります。" +
+			strings.Repeat("この文章には何も書いてありません。", 20)},
 		{"docs", "report.md", "Report", ""},
-		{"docs", "parts.md", "Parts", "An engine beside an engine beside an engine. " + strings.TrimSpace(filler) + " " + strings.TrimSpace(filler) + " A sprocket is here. " + filler},
+		{"docs", "parts.md", "Parts", "An engine beside an engine beside an engine. " + strings.TrimSpace(filler) +
+			" " + strings.TrimSpace(filler) + " A sprocket is here. " + filler},
 		{"docs", "pair.md", "Pair", "The lantern hangs in the north. The walls have three windows, but the harbour has none. It is cold.\n" + filler +
 			"The lantern harbour is in the south. The walls have three windows, and there are none elsewhere. It is warm.\n" + filler},
 	}
 	for i := range 12 {
-		texts[5].text += fmt.Sprintf("Chapter %d\n\nInspection %d found that the rotor of engine %d is worn. ", i+1, i+1, i+1) + filler + "\n\n"
+		texts[5].text += fmt.Sprintf("Chapter %d\n\nInspection %d found that the rotor of engine %d is worn. ", i+1,
+			i+1, i+1) + filler + "\n\n"
 	}
 	for i := range 9 {
-		texts = append(texts, row{"docs", fmt.Sprintf("engine%d.md", i), fmt.Sprint("Engine ", i), fmt.Sprintf("Engine %d runs at the site. ", i) + filler})
+		texts = append(texts, row{"docs", fmt.Sprintf("engine%d.md", i), fmt.Sprint("Engine ", i),
+			fmt.Sprintf("Engine %d runs at the site. ", i) + filler})
 	}
 	var docs []document.Document
 	for i, r := range texts {
@@ -46,9 +51,12 @@ func passageDocs() []document.Document {
 		switch r.path {
 		case "manual.md":
 			heating, cooling := strings.Index(d.Text, "Heating"), strings.Index(d.Text, "Cooling")
-			d.Sections = []document.Section{{Offset: heating, Heading: "Manual > Heating"}, {Offset: cooling, Heading: "Manual > Cooling"}}
-			d.Pages = []document.Page{{Label: "i"}, {Offset: heating + 30, Label: "1"}, {Offset: cooling + 500, Label: "2"}}
-			d.Chunks = []document.Chunk{{Length: cooling, Heading: "Manual"}, {Offset: cooling, Length: len(d.Text) - cooling, Heading: "Manual > Cooling"}}
+			d.Sections = []document.Section{{Offset: heating, Heading: "Manual > Heating"},
+				{Offset: cooling, Heading: "Manual > Cooling"}}
+			d.Pages = []document.Page{{Label: "i"}, {Offset: heating + 30, Label: "1"},
+				{Offset: cooling + 500, Label: "2"}}
+			d.Chunks = []document.Chunk{{Length: cooling, Heading: "Manual"},
+				{Offset: cooling, Length: len(d.Text) - cooling, Heading: "Manual > Cooling"}}
 		case "report.md":
 			d.Chunks = nil
 			for off := 0; off < len(d.Text); {
@@ -131,8 +139,9 @@ func (s *suite) passages(t *testing.T) {
 			"report.md 476 471  Report > Chapter 2",
 		}},
 		{"inspection 7", 8, 6000, []string{"report.md 2856 471  Report > Chapter 7"}},
-		{"engine sprocket", 8, 300, []string{"parts.md 857 251"}},                  // the rare word counts more than the frequent one
-		{"lantern harbour", 8, 6000, []string{"pair.md 508 514", "pair.md 0 505"}}, // the words that stand close together come first
+		{"engine sprocket", 8, 300, []string{"parts.md 857 251"}}, // the rare word counts more than the frequent one
+		{"lantern harbour", 8, 6000, []string{"pair.md 508 514",
+			"pair.md 0 505"}}, // the words that stand close together come first
 		{`"nine coins"`, 8, 6000, []string{"list.md 56 226"}},
 		{"turbin*", 8, 400, []string{"line.txt 924 399"}},
 		{"filename:note.md", 8, 6000, []string{"note.md 0 27"}},
@@ -147,7 +156,8 @@ func (s *suite) passages(t *testing.T) {
 				t.Errorf("%q: %s has the score %g, want one of BM25", c.query, h.Path, h.Score)
 			}
 			for _, p := range h.Passages {
-				got = append(got, strings.TrimRight(fmt.Sprintf("%s %d %d %s %s", h.Path, p.Offset, utf8.RuneCountInString(p.Text), p.Page, p.Heading), " "))
+				got = append(got, strings.TrimRight(fmt.Sprintf("%s %d %d %s %s", h.Path, p.Offset,
+					utf8.RuneCountInString(p.Text), p.Page, p.Heading), " "))
 				for _, m := range p.Matches {
 					// The stems of the words of these queries are beginnings of the words.
 					word := strings.ToLower(p.Text[m.Start:m.End])
@@ -163,7 +173,8 @@ func (s *suite) passages(t *testing.T) {
 				}
 			}
 			if (len(h.Passages) > 0) == (h.Digest.Text != "") {
-				t.Errorf("%q: %s has %d passages and the digest %q, want one or the other", c.query, h.Path, len(h.Passages), h.Digest.Text)
+				t.Errorf("%q: %s has %d passages and the digest %q, want one or the other", c.query, h.Path,
+					len(h.Passages), h.Digest.Text)
 			}
 		}
 		if diff := gocmp.Diff(c.want, got); diff != "" {

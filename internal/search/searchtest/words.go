@@ -41,7 +41,8 @@ func (s *suite) words(t *testing.T) {
 		{query: "title:handbook", want: titled("handbook")},
 		{query: "title:budget", want: titled("budget")},
 		{query: "filetype:pdf", want: func(d document.Document) bool { return d.FileType == "pdf" }},
-		{query: "budget filetype:html", want: and(has("budget"), func(d document.Document) bool { return d.FileType == "html" })},
+		{query: "budget filetype:html", want: and(has("budget"),
+			func(d document.Document) bool { return d.FileType == "html" })},
 		{query: "label:hr zeppelin", want: inLabel("hr", has("zeppelin"))},
 		{query: "timestamp:[2024-03-01 TO 2024-06-30]", want: func(d document.Document) bool {
 			day := d.Modified.Format("2006-01-02")

@@ -54,8 +54,10 @@ func (d *decoder) productQuantizer(dim int) productQuantizer {
 	if d.err != nil {
 		return productQuantizer{}
 	}
-	if dims != uint64(dim) || m < 1 || m > dims || dims%m != 0 || bits < 1 || bits > 24 || uint64(len(centroids)) != dims<<bits {
-		d.corrupt("a product quantizer of %d parts of %d bits with %d values for dimension %d", m, bits, len(centroids), dims)
+	if dims != uint64(dim) || m < 1 || m > dims || dims%m != 0 || bits < 1 || bits > 24 ||
+		uint64(len(centroids)) != dims<<bits {
+		d.corrupt("a product quantizer of %d parts of %d bits with %d values for dimension %d", m, bits, len(centroids),
+			dims)
 		return productQuantizer{}
 	}
 	return productQuantizer{dim, int(m), int(bits), centroids}
@@ -191,7 +193,8 @@ func (d *decoder) scalarQuantizer(dim int) scalarQuantizer {
 		n = 1
 	}
 	if dims != uint64(dim) || size != uint64(c.size()) || len(trained) < 2*n {
-		d.corrupt("a scalar quantizer of type %d with codes of %d bytes and %d values for dimension %d", kind, size, len(trained), dims)
+		d.corrupt("a scalar quantizer of type %d with codes of %d bytes and %d values for dimension %d", kind, size,
+			len(trained), dims)
 		return scalarQuantizer{}
 	}
 	c.least, c.step = trained[:n], trained[n:2*n]

@@ -87,7 +87,8 @@ func (x *Index) Vector(row int, buf []float32) ([]float32, error) {
 // kind [errkind.Invalid] if q is not of dimension Dim.
 func (x *Index) Query(q []float32) ([]float32, error) {
 	if len(q) != x.Dim {
-		return nil, fmt.Errorf("faiss: the query is of dimension %d, the index of %d: %w", len(q), x.Dim, errkind.Invalid)
+		return nil, fmt.Errorf("faiss: the query is of dimension %d, the index of %d: %w", len(q), x.Dim,
+			errkind.Invalid)
 	}
 	for _, t := range x.chain {
 		q = t.apply(q)
@@ -124,7 +125,8 @@ func Read(ctx context.Context, r io.ReaderAt, size int64, opts Options) (*Index,
 	if budget <= 0 {
 		budget = max(size, 1<<30)
 	}
-	d := &decoder{r: r, size: size, budget: budget, most: int64(opts.MaxCount), inPlace: opts.InPlace && !bigEndian(), done: ctx.Err}
+	d := &decoder{r: r, size: size, budget: budget, most: int64(opts.MaxCount), inPlace: opts.InPlace && !bigEndian(),
+		done: ctx.Err}
 	if d.most <= 0 {
 		d.most = maxCount
 	}

@@ -123,7 +123,8 @@ func TestFixtures(t *testing.T) {
 					t.Fatalf("vector %d in its place: %v, %v", i, v, err)
 				}
 			}
-			normal := strings.HasPrefix(f.Vectors, "norm") || metric == InnerProduct && !strings.Contains(f.Vectors, "raw")
+			normal := strings.HasPrefix(f.Vectors, "norm") || metric == InnerProduct &&
+				!strings.Contains(f.Vectors, "raw")
 			for i, q := range queries[normal] {
 				compare(t, f, x, q, f.Expected.IDs[i], f.Expected.Scores[i])
 			}
@@ -175,12 +176,14 @@ func compare(t *testing.T, f fixture, x *Index, q []float32, ids []int64, scores
 }
 
 func TestFlatValues(t *testing.T) {
-	for file, vectors := range map[string]string{"flat_ip_IxFI.index": "vectors_norm.f32", "flat_l2_IxF2.index": "vectors_raw.f32", "hnsw_flat_l2_IHNf.index": "vectors_raw.f32"} {
+	for file, vectors := range map[string]string{"flat_ip_IxFI.index": "vectors_norm.f32",
+		"flat_l2_IxF2.index": "vectors_raw.f32", "hnsw_flat_l2_IHNf.index": "vectors_raw.f32"} {
 		x, err := read(readFile(t, file), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := slices.Concat(readVectors(t, vectors)...); !slices.Equal(x.Vectors, want) || x.IDs != nil || x.Stored != 16 {
+		if want := slices.Concat(readVectors(t, vectors)...); !slices.Equal(x.Vectors, want) || x.IDs != nil ||
+			x.Stored != 16 {
 			t.Errorf("%s: the vectors differ", file)
 		}
 	}
@@ -218,7 +221,8 @@ func TestWriteFlat(t *testing.T) {
 	for _, c := range []struct {
 		file, vectors string
 		metric        Metric
-	}{{"flat_ip_IxFI.index", "vectors_norm.f32", InnerProduct}, {"flat_l2_IxF2.index", "vectors_raw.f32", L2}, {"flat_ip_empty_IxFI.index", "", InnerProduct}} {
+	}{{"flat_ip_IxFI.index", "vectors_norm.f32", InnerProduct}, {"flat_l2_IxF2.index", "vectors_raw.f32", L2},
+		{"flat_ip_empty_IxFI.index", "", InnerProduct}} {
 		var vectors []float32
 		if c.vectors != "" {
 			vectors = slices.Concat(readVectors(t, c.vectors)...)
@@ -275,7 +279,8 @@ func TestCanceled(t *testing.T) {
 }
 
 func TestFloat16(t *testing.T) {
-	for bits, want := range map[uint16]float32{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: 1.0 / (1 << 24), 0x03ff: 1023.0 / (1 << 24),
+	for bits, want := range map[uint16]float32{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: 1.0 / (1 << 24),
+		0x03ff: 1023.0 / (1 << 24),
 		0x0400: 1.0 / (1 << 14), 0x3555: 0.33325195, 0x7c00: float32(math.Inf(1)), 0xfc00: float32(math.Inf(-1))} {
 		if got := float16(bits); got != want {
 			t.Errorf("%#04x: got %v, want %v", bits, got, want)

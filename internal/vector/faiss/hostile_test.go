@@ -42,7 +42,8 @@ func TestTruncated(t *testing.T) {
 			}
 			// A file that became shorter while it is read.
 			if n%17 == 0 {
-				if _, err := Read(t.Context(), bytes.NewReader(data[:n]), int64(len(data)), Options{}); !errors.Is(err, errkind.Corrupt) {
+				if _, err := Read(t.Context(), bytes.NewReader(data[:n]), int64(len(data)), Options{}); !errors.Is(err,
+					errkind.Corrupt) {
 					t.Fatalf("%s: shortened to %d bytes: got %v, want Corrupt", f.File, n, err)
 				}
 			}
@@ -106,7 +107,8 @@ func TestHostile(t *testing.T) {
 	one := file(head("IxF2", 1, 1), uint64(1), float32(1))
 	empty := file(head("IxF2", 1, 0), zero)
 	lists := func(kind string, sizes ...any) []byte {
-		return file(head("IwFl", 1, 1), uint64(4), uint64(1), empty, "\x00", zero, "ilar", uint64(4), uint64(4), kind, file(sizes...), make([]byte, 100))
+		return file(head("IwFl", 1, 1), uint64(4), uint64(1), empty, "\x00", zero, "ilar", uint64(4), uint64(4), kind,
+			file(sizes...), make([]byte, 100))
 	}
 	pq := func(d, m, bits, n uint64) []byte {
 		return file(head("IxPq", int(d), 1), d, m, bits, n, make([]byte, 4*min(n, 5000)), uint64(1), "\x00", 0, true, 0)
@@ -118,46 +120,57 @@ func TestHostile(t *testing.T) {
 		data []byte
 		want error
 	}{
-		"empty file":                {nil, errkind.Corrupt},
-		"another file":              {[]byte("PK\x03\x04 and so on"), errkind.Corrupt},
-		"text":                      {[]byte("{\"a\": 1} is not an index of FAISS"), errkind.Unsupported},
-		"name across two types":     {file(head("FI I", 1, 1), make([]byte, 100)), errkind.Unsupported},
-		"dimension 0":               {file(head("IxFI", 0, 1), zero), errkind.Corrupt},
-		"dimension -1":              {file(head("IxFI", -1, 1), zero), errkind.Corrupt},
-		"dimension 2^31-1":          {file(head("IxFI", math.MaxInt32, 1<<33), uint64(math.MaxInt32)<<33), errkind.Corrupt},
-		"dimension 2^31-1, empty":   {file(head("IxFI", math.MaxInt32, 0), zero), errkind.Corrupt},
-		"2^40 vectors":              {file(head("IxFI", 1, 1<<40), uint64(1<<40)), errkind.Corrupt},
-		"2^39 vectors":              {file(head("IxFI", 1, 1<<39), uint64(1<<39)), errkind.Corrupt},
-		"-1 vectors":                {file(head("IxFI", 1, -1), uint64(math.MaxUint64)), errkind.Corrupt},
-		"overflow of 64 bits":       {file(head("IxFI", 1<<20, 1<<44), zero), errkind.Corrupt},
-		"2^62 floats":               {file(head("IxFI", 1<<20, 1<<39), uint64(1<<62), make([]byte, 100)), errkind.Corrupt},
-		"fewer floats":              {file(head("IxFI", 2, 2), uint64(2), make([]byte, 8)), errkind.Corrupt},
-		"more floats":               {file(head("IxFI", 2, 2), uint64(6), make([]byte, 24)), errkind.Corrupt},
-		"nested graphs":             {nested, errkind.Corrupt},
-		"nested in pairs":           {doubled, errkind.Corrupt},
-		"graph without vectors":     {file(head("IHNf", 1, 1), graph, "null"), errkind.Unsupported},
-		"graph of other dimension":  {file(head("IHNf", 2, 1), graph, one), errkind.Corrupt},
-		"graph of other length":     {file(head("IHNf", 1, 2), graph, one), errkind.Corrupt},
-		"long vector in a graph":    {file(head("IHNf", 1, 1), uint64(1)<<39, one), errkind.Corrupt},
-		"too few ids":               {file(head("IxMp", 1, 1), one, zero), errkind.Corrupt},
-		"too many ids":              {file(head("IxMp", 1, 1), one, uint64(2), make([]byte, 16)), errkind.Corrupt},
-		"id of an id out of bounds": {file(head("IxMp", 1, 1), head("IxMp", 1, 1), one, uint64(1), int64(-3), uint64(1), int64(5)), errkind.Corrupt},
-		"2^39 ids":                  {file(head("IxMp", 1, 1), one, uint64(1)<<39), errkind.Corrupt},
-		"2^39 inverted lists": {file(head("IwFl", 1, 0), uint64(1)<<39, uint64(1), empty, "\x00", zero, "ilar", uint64(1)<<39, uint64(4), "full", uint64(1)<<39),
+		"empty file":            {nil, errkind.Corrupt},
+		"another file":          {[]byte("PK\x03\x04 and so on"), errkind.Corrupt},
+		"text":                  {[]byte("{\"a\": 1} is not an index of FAISS"), errkind.Unsupported},
+		"name across two types": {file(head("FI I", 1, 1), make([]byte, 100)), errkind.Unsupported},
+		"dimension 0":           {file(head("IxFI", 0, 1), zero), errkind.Corrupt},
+		"dimension -1":          {file(head("IxFI", -1, 1), zero), errkind.Corrupt},
+		"dimension 2^31-1": {file(head("IxFI", math.MaxInt32, 1<<33), uint64(math.MaxInt32)<<33),
 			errkind.Corrupt},
-		"inverted list longer than the file": {lists("full", uint64(4), uint64(1)<<39, zero, zero, zero), errkind.Corrupt},
-		"inverted list of length -1":         {lists("full", uint64(4), uint64(math.MaxUint64), uint64(2), zero, zero), errkind.Corrupt},
-		"other number of inverted lists":     {lists("full", uint64(3), uint64(1), zero, zero), errkind.Corrupt},
-		"too many vectors in lists":          {lists("full", uint64(4), uint64(1), uint64(1), zero, zero), errkind.Corrupt},
-		"too few vectors in lists":           {lists("full", uint64(4), zero, zero, zero, zero), errkind.Corrupt},
-		"sparse list out of bounds":          {lists("sprs", uint64(2), uint64(4), uint64(1)), errkind.Corrupt},
-		"sparse lists out of order":          {lists("sprs", uint64(4), uint64(1), uint64(1), uint64(1), zero), errkind.Corrupt},
-		"sparse list without size":           {lists("sprs", uint64(1), uint64(1)), errkind.Corrupt},
-		"unknown kind of sizes":              {lists("what"), errkind.Corrupt},
-		"lists on disk":                      {file(head("IwFl", 1, 1), uint64(4), uint64(1), empty, "\x00", zero, "ilod"), errkind.Unsupported},
-		"lists elsewhere":                    {file(head("IwFl", 1, 1), uint64(4), uint64(1), empty, "\x00", zero, "il00"), errkind.Unsupported},
-		"unknown direct map":                 {file(head("IwFl", 1, 1), uint64(4), uint64(1), empty, "\x07", zero, "il00"), errkind.Corrupt},
-		"residuals without centroids": {file(head("IwPQ", 1, 0), uint64(4), uint64(1), empty, "\x00", zero, true, uint64(1), uint64(1), uint64(1), uint64(8), uint64(256), make([]byte, 1024),
+		"dimension 2^31-1, empty": {file(head("IxFI", math.MaxInt32, 0), zero), errkind.Corrupt},
+		"2^40 vectors":            {file(head("IxFI", 1, 1<<40), uint64(1<<40)), errkind.Corrupt},
+		"2^39 vectors":            {file(head("IxFI", 1, 1<<39), uint64(1<<39)), errkind.Corrupt},
+		"-1 vectors":              {file(head("IxFI", 1, -1), uint64(math.MaxUint64)), errkind.Corrupt},
+		"overflow of 64 bits":     {file(head("IxFI", 1<<20, 1<<44), zero), errkind.Corrupt},
+		"2^62 floats": {file(head("IxFI", 1<<20, 1<<39), uint64(1<<62), make([]byte, 100)),
+			errkind.Corrupt},
+		"fewer floats":             {file(head("IxFI", 2, 2), uint64(2), make([]byte, 8)), errkind.Corrupt},
+		"more floats":              {file(head("IxFI", 2, 2), uint64(6), make([]byte, 24)), errkind.Corrupt},
+		"nested graphs":            {nested, errkind.Corrupt},
+		"nested in pairs":          {doubled, errkind.Corrupt},
+		"graph without vectors":    {file(head("IHNf", 1, 1), graph, "null"), errkind.Unsupported},
+		"graph of other dimension": {file(head("IHNf", 2, 1), graph, one), errkind.Corrupt},
+		"graph of other length":    {file(head("IHNf", 1, 2), graph, one), errkind.Corrupt},
+		"long vector in a graph":   {file(head("IHNf", 1, 1), uint64(1)<<39, one), errkind.Corrupt},
+		"too few ids":              {file(head("IxMp", 1, 1), one, zero), errkind.Corrupt},
+		"too many ids":             {file(head("IxMp", 1, 1), one, uint64(2), make([]byte, 16)), errkind.Corrupt},
+		"id of an id out of bounds": {file(head("IxMp", 1, 1), head("IxMp", 1, 1), one, uint64(1), int64(-3), uint64(1),
+			int64(5)), errkind.Corrupt},
+		"2^39 ids": {file(head("IxMp", 1, 1), one, uint64(1)<<39), errkind.Corrupt},
+		"2^39 inverted lists": {file(head("IwFl", 1, 0), uint64(1)<<39, uint64(1), empty, "\x00", zero, "ilar",
+			uint64(1)<<39, uint64(4), "full", uint64(1)<<39),
+			errkind.Corrupt},
+		"inverted list longer than the file": {lists("full", uint64(4), uint64(1)<<39, zero, zero, zero),
+			errkind.Corrupt},
+		"inverted list of length -1": {lists("full", uint64(4), uint64(math.MaxUint64), uint64(2), zero, zero),
+			errkind.Corrupt},
+		"other number of inverted lists": {lists("full", uint64(3), uint64(1), zero, zero), errkind.Corrupt},
+		"too many vectors in lists":      {lists("full", uint64(4), uint64(1), uint64(1), zero, zero), errkind.Corrupt},
+		"too few vectors in lists":       {lists("full", uint64(4), zero, zero, zero, zero), errkind.Corrupt},
+		"sparse list out of bounds":      {lists("sprs", uint64(2), uint64(4), uint64(1)), errkind.Corrupt},
+		"sparse lists out of order": {lists("sprs", uint64(4), uint64(1), uint64(1), uint64(1), zero),
+			errkind.Corrupt},
+		"sparse list without size": {lists("sprs", uint64(1), uint64(1)), errkind.Corrupt},
+		"unknown kind of sizes":    {lists("what"), errkind.Corrupt},
+		"lists on disk": {file(head("IwFl", 1, 1), uint64(4), uint64(1), empty, "\x00", zero, "ilod"),
+			errkind.Unsupported},
+		"lists elsewhere": {file(head("IwFl", 1, 1), uint64(4), uint64(1), empty, "\x00", zero, "il00"),
+			errkind.Unsupported},
+		"unknown direct map": {file(head("IwFl", 1, 1), uint64(4), uint64(1), empty, "\x07", zero, "il00"),
+			errkind.Corrupt},
+		"residuals without centroids": {file(head("IwPQ", 1, 0), uint64(4), uint64(1), empty, "\x00", zero, true,
+			uint64(1), uint64(1), uint64(1), uint64(8), uint64(256), make([]byte, 1024),
 			"ilar", uint64(4), uint64(1), "full", uint64(4), zero, zero, zero, zero), errkind.Corrupt},
 		"product quantizer of 0 parts":    {pq(4, 0, 8, 1024), errkind.Corrupt},
 		"product quantizer of 3 parts":    {pq(4, 3, 8, 1024), errkind.Corrupt},
@@ -165,23 +178,30 @@ func TestHostile(t *testing.T) {
 		"product quantizer of 0 bits":     {pq(4, 1, 0, 4), errkind.Corrupt},
 		"product quantizer of 62 bits":    {pq(4, 1, 62, 0), errkind.Corrupt},
 		"product quantizer of 64 bits":    {pq(4, 1, 64, 0), errkind.Corrupt},
-		"scalar quantizer of other codes": {file(head("IxSQ", 2, 1), 0, 0, float32(0), uint64(2), uint64(1), uint64(4), make([]byte, 16), uint64(2), "xx"), errkind.Corrupt},
-		"scalar quantizer without ranges": {file(head("IxSQ", 2, 1), 0, 0, float32(0), uint64(2), uint64(2), zero, uint64(2), "xx"), errkind.Corrupt},
-		"unknown scalar quantizer":        {file(head("IxSQ", 2, 1), 99, 0, float32(0), uint64(2), uint64(2), zero, uint64(2), "xx"), errkind.Unsupported},
-		"negative scalar quantizer":       {file(head("IxSQ", 2, 1), -1, 0, float32(0), uint64(2), uint64(2), zero, uint64(2), "xx"), errkind.Unsupported},
-		"2^31-1 transformations":          {file(head("IxPT", 2, 0), math.MaxInt32), errkind.Corrupt},
-		"-1 transformations":              {file(head("IxPT", 2, 0), -1), errkind.Corrupt},
-		"unknown transformation":          {transformed("HRot"), errkind.Unsupported},
-		"transformation to 2^20":          {transformed("LTra", false, zero, zero, 2, 1<<20, true), errkind.Corrupt},
-		"transformation to -1":            {transformed("LTra", false, zero, zero, 2, -1, true), errkind.Corrupt},
-		"transformation from 3":           {transformed("LTra", false, uint64(6), make([]byte, 24), zero, 3, 2, true), errkind.Corrupt},
-		"transformation without offset":   {transformed("LTra", true, uint64(4), make([]byte, 16), zero, 2, 2, true), errkind.Corrupt},
-		"norm L1":                         {transformed("VNrm", float32(1), 2, 2, true), errkind.Unsupported},
-		"norm to another dimension":       {transformed("VNrm", float32(2), 2, 3, true), errkind.Corrupt},
-		"dimension that is not there":     {transformed("RmDT", uint64(2), 0, 2, 2, 2, true), errkind.Corrupt},
-		"dimension -2":                    {transformed("RmDT", uint64(2), 0, -2, 2, 2, true), errkind.Corrupt},
-		"center of another dimension":     {transformed("VCnt", uint64(1), float32(0), 2, 2, true), errkind.Corrupt},
-		"sub-index of other dimension": {file(head("IxPT", 2, 0), 1, "LTra", false, uint64(2), make([]byte, 8), zero, 2, 1, true,
+		"scalar quantizer of other codes": {file(head("IxSQ", 2, 1), 0, 0, float32(0), uint64(2), uint64(1), uint64(4),
+			make([]byte, 16), uint64(2), "xx"), errkind.Corrupt},
+		"scalar quantizer without ranges": {file(head("IxSQ", 2, 1), 0, 0, float32(0), uint64(2), uint64(2), zero,
+			uint64(2), "xx"), errkind.Corrupt},
+		"unknown scalar quantizer": {file(head("IxSQ", 2, 1), 99, 0, float32(0), uint64(2), uint64(2), zero,
+			uint64(2), "xx"), errkind.Unsupported},
+		"negative scalar quantizer": {file(head("IxSQ", 2, 1), -1, 0, float32(0), uint64(2), uint64(2), zero,
+			uint64(2), "xx"), errkind.Unsupported},
+		"2^31-1 transformations": {file(head("IxPT", 2, 0), math.MaxInt32), errkind.Corrupt},
+		"-1 transformations":     {file(head("IxPT", 2, 0), -1), errkind.Corrupt},
+		"unknown transformation": {transformed("HRot"), errkind.Unsupported},
+		"transformation to 2^20": {transformed("LTra", false, zero, zero, 2, 1<<20, true), errkind.Corrupt},
+		"transformation to -1":   {transformed("LTra", false, zero, zero, 2, -1, true), errkind.Corrupt},
+		"transformation from 3": {transformed("LTra", false, uint64(6), make([]byte, 24), zero, 3, 2, true),
+			errkind.Corrupt},
+		"transformation without offset": {transformed("LTra", true, uint64(4), make([]byte, 16), zero, 2, 2, true),
+			errkind.Corrupt},
+		"norm L1":                     {transformed("VNrm", float32(1), 2, 2, true), errkind.Unsupported},
+		"norm to another dimension":   {transformed("VNrm", float32(2), 2, 3, true), errkind.Corrupt},
+		"dimension that is not there": {transformed("RmDT", uint64(2), 0, 2, 2, 2, true), errkind.Corrupt},
+		"dimension -2":                {transformed("RmDT", uint64(2), 0, -2, 2, 2, true), errkind.Corrupt},
+		"center of another dimension": {transformed("VCnt", uint64(1), float32(0), 2, 2, true), errkind.Corrupt},
+		"sub-index of other dimension": {file(head("IxPT", 2, 0), 1, "LTra", false, uint64(2), make([]byte, 8), zero, 2,
+			1, true,
 			head("IxF2", 2, 0), zero), errkind.Corrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +220,8 @@ func TestHostile(t *testing.T) {
 // TestMaxBytes checks the limit for a small file that stands for many values.
 func TestMaxBytes(t *testing.T) {
 	const dim, n = 1 << 14, 1000 // 64 MB in 129 KB
-	data := file(head("IxPq", dim, n), uint64(dim), uint64(1), uint64(1), uint64(2*dim), make([]byte, 8*dim), uint64(n), make([]byte, n), 0, true, 0)
+	data := file(head("IxPq", dim, n), uint64(dim), uint64(1), uint64(1), uint64(2*dim), make([]byte, 8*dim), uint64(n),
+		make([]byte, n), 0, true, 0)
 	var err error
 	bytes := allocated(func() { _, err = read(data, Options{MaxBytes: 1 << 20}) })
 	if !errors.Is(err, errkind.TooLarge) {
@@ -233,12 +254,16 @@ func TestHoles(t *testing.T) {
 		fields  []any
 		options Options
 	}{
-		"vectors":             {[]any{head("IxFI", dim, n), uint64(dim * n)}, Options{MaxCount: 1000}},
-		"vectors in an index": {[]any{head("IxMp", dim, 64), head("IxFI", dim, n), uint64(dim * n)}, Options{MaxCount: 1000}},
-		"centroids":           {[]any{head("IwPQ", dim, 64), uint64(n), uint64(1), head("IxFI", dim, n), uint64(dim * n)}, Options{MaxCount: 1000, MaxBytes: 1 << 20}},
-		"sizes of lists": {[]any{head("IwFl", dim, 64), uint64(n), uint64(1), head("IxFI", dim, 0), uint64(0), "\x00", uint64(0),
+		"vectors": {[]any{head("IxFI", dim, n), uint64(dim * n)}, Options{MaxCount: 1000}},
+		"vectors in an index": {[]any{head("IxMp", dim, 64), head("IxFI", dim, n), uint64(dim * n)},
+			Options{MaxCount: 1000}},
+		"centroids": {[]any{head("IwPQ", dim, 64), uint64(n), uint64(1), head("IxFI", dim, n), uint64(dim * n)},
+			Options{MaxCount: 1000, MaxBytes: 1 << 20}},
+		"sizes of lists": {[]any{head("IwFl", dim, 64), uint64(n), uint64(1), head("IxFI", dim, 0), uint64(0), "\x00",
+			uint64(0),
 			"ilar", uint64(n), uint64(4 * dim), "full", uint64(n)}, Options{MaxBytes: 1 << 20}},
-		"values of a quantizer": {[]any{head("IxPq", dim, 64), uint64(dim), uint64(1), uint64(24), uint64(dim << 24)}, Options{MaxBytes: 1 << 20}},
+		"values of a quantizer": {[]any{head("IxPq", dim, 64), uint64(dim), uint64(1), uint64(24), uint64(dim << 24)},
+			Options{MaxBytes: 1 << 20}},
 	} {
 		start := file(c.fields...)
 		var err error
@@ -279,7 +304,8 @@ func TestChains(t *testing.T) {
 	data := file(head("IxPT", 2, 1), 3,
 		"VCnt", uint64(2), float32(1), float32(2), 2, 2, true,
 		"RmDT", uint64(3), 1, -1, 0, 2, 3, true,
-		"LTra", true, uint64(6), float32(1), float32(0), float32(0), float32(0), float32(5), float32(2), uint64(2), float32(10), float32(20), 3, 2, true,
+		"LTra", true, uint64(6), float32(1), float32(0), float32(0), float32(0), float32(5), float32(2), uint64(2),
+		float32(10), float32(20), 3, 2, true,
 		head("IxPT", 2, 1), 1, "VNrm", float32(2), 2, 2, true,
 		head("IxF2", 2, 1), uint64(2), float32(7), float32(8))
 	x, err := read(data, Options{})
@@ -303,7 +329,8 @@ func (r failingReader) ReadAt([]byte, int64) (int, error) { return 0, r.err }
 
 func TestReaderFails(t *testing.T) {
 	broken := errors.New("the disk is broken")
-	if _, err := Read(t.Context(), failingReader{broken}, 1000, Options{}); !errors.Is(err, broken) || errors.Is(err, errkind.Corrupt) {
+	if _, err := Read(t.Context(), failingReader{broken}, 1000, Options{}); !errors.Is(err, broken) ||
+		errors.Is(err, errkind.Corrupt) {
 		t.Errorf("got %v, want the error of the reader", err)
 	}
 	if _, err := Read(t.Context(), failingReader{io.EOF}, 1000, Options{}); !errors.Is(err, errkind.Corrupt) {
@@ -346,13 +373,15 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("allocated %d bytes for a file of %d", bytes, len(data))
 		}
 		if err != nil {
-			if !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.TooLarge) {
+			if !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.Unsupported) &&
+				!errors.Is(err, errkind.TooLarge) {
 				t.Fatalf("%v has no kind", err)
 			}
 			return
 		}
 		if len(x.Vectors) != x.Count*x.Stored || x.IDs != nil && len(x.IDs) != x.Count {
-			t.Fatalf("%d values of %d vectors of dimension %d with %d ids", len(x.Vectors), x.Count, x.Stored, len(x.IDs))
+			t.Fatalf("%d values of %d vectors of dimension %d with %d ids", len(x.Vectors), x.Count, x.Stored,
+				len(x.IDs))
 		}
 		q, err := x.Query(make([]float32, x.Dim))
 		if err != nil || len(q) != x.Stored {

@@ -13,9 +13,12 @@ const supported = "IxFI IxF2 IxFl IxSQ IxPq IxPQ IxPo IHNf IHNs IHNp IHN2 IHNc I
 // names are those of some types that are not supported.
 var names = map[string]string{
 	"IxHe": "IndexLSH", "IxHE": "IndexLSH", "INSf": "IndexNSGFlat", "INSp": "IndexNSGPQ", "INSs": "IndexNSGSQ",
-	"IPfs": "IndexPQFastScan", "IwPf": "IndexIVFPQFastScan", "IwQR": "IndexIVFPQR", "IxRq": "IndexResidualQuantizer", "IxRQ": "IndexResidualQuantizer",
-	"IvFl": "IndexIVFFlat of an old version", "IvPQ": "IndexIVFPQ of an old version", "IvSQ": "IndexIVFScalarQuantizer of an old version",
-	"ImRQ": "ResidualCoarseQuantizer", "IxLS": "IndexLocalSearchQuantizer", "IwRq": "IndexIVFResidualQuantizer", "IwLS": "IndexIVFLocalSearchQuantizer",
+	"IPfs": "IndexPQFastScan", "IwPf": "IndexIVFPQFastScan", "IwQR": "IndexIVFPQR", "IxRq": "IndexResidualQuantizer",
+	"IxRQ": "IndexResidualQuantizer",
+	"IvFl": "IndexIVFFlat of an old version", "IvPQ": "IndexIVFPQ of an old version",
+	"IvSQ": "IndexIVFScalarQuantizer of an old version",
+	"ImRQ": "ResidualCoarseQuantizer", "IxLS": "IndexLocalSearchQuantizer", "IwRq": "IndexIVFResidualQuantizer",
+	"IwLS": "IndexIVFLocalSearchQuantizer",
 	"null": "no index",
 }
 
@@ -137,7 +140,8 @@ func (d *decoder) adopt(x, sub *Index) {
 		return
 	}
 	if sub.Dim != x.Dim || sub.Count != x.Count {
-		d.corrupt("an index of %d vectors of dimension %d is in one of %d vectors of dimension %d", sub.Count, sub.Dim, x.Count, x.Dim)
+		d.corrupt("an index of %d vectors of dimension %d is in one of %d vectors of dimension %d", sub.Count, sub.Dim,
+			x.Count, x.Dim)
 		return
 	}
 	x.take(sub)
@@ -259,7 +263,8 @@ func (d *decoder) checkCentroids(x, quantizer *Index, lists uint64) {
 	if quantizer.IDs != nil || quantizer.chain != nil {
 		d.unsupported("a quantizer of type %q in an index of type %q is not supported", quantizer.Type, x.Type)
 	} else if quantizer.Dim != x.Dim || uint64(quantizer.Count) < lists {
-		d.corrupt("a quantizer of %d vectors of dimension %d for %d lists of dimension %d", quantizer.Count, quantizer.Dim, lists, x.Dim)
+		d.corrupt("a quantizer of %d vectors of dimension %d for %d lists of dimension %d", quantizer.Count,
+			quantizer.Dim, lists, x.Dim)
 	}
 }
 
@@ -351,7 +356,8 @@ func (d *decoder) listSizes(x *Index, lists uint64, codeSize int) []listSize {
 		}
 		return nil
 	case kind == "ilod":
-		d.unsupported("inverted lists in a file of their own (%q) are not supported; write an index with its lists", kind)
+		d.unsupported("inverted lists in a file of their own (%q) are not supported; write an index with its lists",
+			kind)
 		return nil
 	case kind != "ilar":
 		d.unsupported("inverted lists of type %q are not supported", kind)
@@ -431,7 +437,8 @@ func (d *decoder) transformed(x *Index, want bool, depth int) {
 		return
 	}
 	if sub.Dim != dim || sub.Count != x.Count {
-		d.corrupt("an index of %d vectors of dimension %d follows transformations of %d vectors to dimension %d", sub.Count, sub.Dim, x.Count, dim)
+		d.corrupt("an index of %d vectors of dimension %d follows transformations of %d vectors to dimension %d",
+			sub.Count, sub.Dim, x.Count, dim)
 		return
 	}
 	x.take(sub)

@@ -19,7 +19,8 @@ func WriteFlat(w io.Writer, metric Metric, dim int, vectors []float32) error {
 		fourcc = "IxF2"
 	}
 	if metric != InnerProduct && metric != L2 || dim < 1 || dim > maxDim || len(vectors)%dim != 0 {
-		return fmt.Errorf("faiss: %d values are not vectors of dimension %d for a flat index with %v: %w", len(vectors), dim, metric, errkind.Invalid)
+		return fmt.Errorf("faiss: %d values are not vectors of dimension %d for a flat index with %v: %w", len(vectors),
+			dim, metric, errkind.Invalid)
 	}
 	b := []byte(fourcc)
 	b = le.AppendUint32(b, uint32(dim))

@@ -33,6 +33,7 @@ func TestFile(t *testing.T) {
 				differ++
 			}
 		}
-		t.Errorf("the file has %d bytes, of which %d differ; the one in the repository has %d bytes", len(got), differ, len(want))
+		t.Errorf("the file has %d bytes, of which %d differ; the one in the repository has %d bytes", len(got), differ,
+			len(want))
 	}
 }

@@ -28,7 +28,8 @@ func TestText(t *testing.T) {
 			t.Errorf("%s, CIDs %v: text = %q, want %q", tt.ordering, tt.cids, got, tt.want)
 		}
 	}
-	for _, name := range [][2]string{{"Adobe", "Identity"}, {"Adobe", ""}, {"", ""}, {"Own", "Japan1"}, {"Adobe", "../cid"}} {
+	for _, name := range [][2]string{{"Adobe", "Identity"}, {"Adobe", ""}, {"", ""}, {"Own", "Japan1"},
+		{"Adobe", "../cid"}} {
 		if c := Load(name[0], name[1]); c != nil {
 			t.Errorf("Load(%q, %q) is not nil", name[0], name[1])
 		}

@@ -21,7 +21,8 @@ func TestBudget(t *testing.T) {
 		work func(b *Budget) bool
 		want error
 	}{
-		{"steps", NewBudget(10, 10, nil), func(b *Budget) bool { return b.Spend(10) && b.Alloc(10) && b.Spend(0) }, nil},
+		{"steps", NewBudget(10, 10, nil), func(b *Budget) bool { return b.Spend(10) && b.Alloc(10) && b.Spend(0) },
+			nil},
 		{"too many steps", NewBudget(10, 10, nil), func(b *Budget) bool { return b.Spend(11) }, errkind.TooLarge},
 		{"too many bytes", NewBudget(10, 10, nil), func(b *Budget) bool { return b.Alloc(11) }, errkind.TooLarge},
 		{"bytes given back", NewBudget(10, 10, nil), func(b *Budget) bool {
@@ -38,7 +39,8 @@ func TestBudget(t *testing.T) {
 			}
 			return checks >= 4 && checks <= 5
 		}, nil},
-		{"check that fails", NewBudget(10*checkEvery, 10, func() error { return stop }), func(b *Budget) bool { return b.Spend(2 * checkEvery) }, stop},
+		{"check that fails", NewBudget(10*checkEvery, 10, func() error { return stop }),
+			func(b *Budget) bool { return b.Spend(2 * checkEvery) }, stop},
 	} {
 		ok := tt.work(tt.b)
 		if ok != (tt.want == nil) || !errors.Is(tt.b.Err(), tt.want) {

@@ -39,7 +39,8 @@ var padding = []byte("\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x
 	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A")
 
 // ErrLocked is the error for a file that requires a password.
-var ErrLocked = fmt.Errorf("PDF document that opens with a password only; store a copy without the password: %w", errkind.Unsupported)
+var ErrLocked = fmt.Errorf("PDF document that opens with a password only; store a copy without the password: %w",
+	errkind.Unsupported)
 
 // decrypt prepares the key. Its errors are of kind Unsupported.
 func (f *File) decrypt() error {
@@ -47,7 +48,8 @@ func (f *File) decrypt() error {
 	v, _ := Integer(f.Resolve(d["V"]))
 	r, _ := Integer(f.Resolve(d["R"]))
 	if f.Name(d["Filter"]) != "Standard" || v == 3 || v < 1 || v > 5 || r < 2 || r > 6 {
-		return fmt.Errorf("PDF document with an encryption that is not known; store a copy without it: %w", errkind.Unsupported)
+		return fmt.Errorf("PDF document with an encryption that is not known; store a copy without it: %w",
+			errkind.Unsupported)
 	}
 	c := &crypt{strings: methodRC4, streams: methodRC4}
 	if v >= 4 {

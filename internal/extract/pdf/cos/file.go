@@ -56,7 +56,8 @@ func Open(data []byte, b *Budget) (*File, error) {
 	if i := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-")); i > 0 {
 		data = data[i:] // offsets are relative to here
 	}
-	f := &File{Budget: b, data: data, entries: table{mem: b.Share()}, trailer: Dict{}, cache: map[int]Object{}, cached: b.Share()}
+	f := &File{Budget: b, data: data, entries: table{mem: b.Share()}, trailer: Dict{}, cache: map[int]Object{},
+		cached: b.Share()}
 	if !f.readXref() || f.pagesRoot() == nil {
 		f.repair()
 	}
@@ -73,7 +74,8 @@ func Open(data []byte, b *Budget) (*File, error) {
 		return nil, err
 	}
 	if len(f.entries.chunks) == 0 {
-		return nil, fmt.Errorf("damaged PDF document: it contains no objects: save or download it again: %w", errkind.Corrupt)
+		return nil, fmt.Errorf("damaged PDF document: it contains no objects: save or download it again: %w",
+			errkind.Corrupt)
 	}
 	return f, nil
 }

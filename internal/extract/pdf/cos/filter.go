@@ -87,7 +87,8 @@ type parms struct {
 
 func (f *File) parmsOf(d Dict) parms {
 	get := func(key Name, def int) int { return int(max(1, min(f.Number(d[key], float64(def)), 1<<20))) }
-	return parms{get("Predictor", 1), get("Colors", 1), get("BitsPerComponent", 8), get("Columns", 1), f.Number(d["EarlyChange"], 1) == 0}
+	return parms{get("Predictor", 1), get("Colors", 1), get("BitsPerComponent", 8), get("Columns", 1),
+		f.Number(d["EarlyChange"], 1) == 0}
 }
 
 func first(d Dict, keys ...Name) Object {

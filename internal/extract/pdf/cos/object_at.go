@@ -45,7 +45,8 @@ func (f *File) streamAt(l *Lexer, d Dict, id Ref) *Stream {
 		if !f.Budget.Spend(end.Pos - (start + n)) {
 			return nil
 		}
-		if bytes.HasPrefix(f.data[end.Pos:], []byte("endstream")) || bytes.HasPrefix(f.data[end.Pos:], []byte("endobj")) {
+		if bytes.HasPrefix(f.data[end.Pos:], []byte("endstream")) ||
+			bytes.HasPrefix(f.data[end.Pos:], []byte("endobj")) {
 			return &Stream{d, f.data[start : start+n], id}
 		}
 	}

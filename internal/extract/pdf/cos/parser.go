@@ -75,7 +75,8 @@ func (l *Lexer) array(refs bool, depth int) Array {
 	a := Array{}
 	for {
 		t := l.Next()
-		if t.Kind == TokEOF || t.Kind == tokCloseArray || t.Kind == tokCloseDict || depth > maxNesting || endsObject(t) {
+		if t.Kind == TokEOF || t.Kind == tokCloseArray || t.Kind == tokCloseDict || depth > maxNesting ||
+			endsObject(t) {
 			return a
 		}
 		if o, ok := l.objectFrom(t, refs, depth); ok {

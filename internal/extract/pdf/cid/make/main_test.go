@@ -16,7 +16,8 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, texts); err != nil || diff != "" {
 		t.Errorf("parse: %v (-want +got):\n%s", err, diff)
 	}
-	for _, bad := range []string{"", "beginbfchar <00> <00> endbfchar", "beginbfchar <0001> endbfchar", "beginbfrange <0001> <0002> [<0041> <0042>] endbfrange"} {
+	for _, bad := range []string{"", "beginbfchar <00> <00> endbfchar", "beginbfchar <0001> endbfchar",
+		"beginbfrange <0001> <0002> [<0041> <0042>] endbfrange"} {
 		if texts, err := parse(bad); err == nil {
 			t.Errorf("parse(%q) = %q, want an error", bad, texts)
 		}
