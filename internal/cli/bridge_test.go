@@ -51,7 +51,7 @@ type runningBridge struct {
 	done      chan struct{} // closed when it has ended
 }
 
-// A transcript is what a program writes, for others to wait for.
+// A transcript is the output of a program, which others wait for.
 type transcript struct {
 	mu      sync.Mutex
 	text    bytes.Buffer

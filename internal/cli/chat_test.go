@@ -296,7 +296,7 @@ func nextCursor(answer string) string {
 	return m.Result.NextCursor
 }
 
-// A head is what decides whether one message answers another.
+// A head has the members that decide whether one message answers another.
 type head struct {
 	ID     any
 	Method string

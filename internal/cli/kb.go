@@ -57,7 +57,7 @@ func (u *engineURL) set(s string) error {
 	return wanted(err)
 }
 
-// A baseUse is what a knowledge base is opened for.
+// A baseUse says why a knowledge base is opened.
 type baseUse struct {
 	// work is set to change it: the data folder is created if there is none, jobs are
 	// done and vectors computed until the base is closed.

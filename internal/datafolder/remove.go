@@ -9,7 +9,7 @@ import (
 	"knowhow/internal/indexing"
 )
 
-// A Removed is what [Folder.RemoveSource] has removed.
+// A Removed is the result of [Folder.RemoveSource].
 type Removed struct {
 	Path      string            // of the source; "" if it is not known
 	Documents int               // that were removed

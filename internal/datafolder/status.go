@@ -14,7 +14,7 @@ import (
 	"knowhow/internal/terminal"
 )
 
-// A Status is what a data folder contains.
+// A Status describes the contents of a data folder.
 type Status struct {
 	Stats   index.Stats
 	Store   *StoreStatus // nil without a store
@@ -31,7 +31,7 @@ type StoreStatus struct {
 	Meaning   bool   `json:"meaning"`   // whether the cluster can search by meaning
 }
 
-// A SourceStatus is what is indexed of a source.
+// A SourceStatus describes how far a source is indexed.
 type SourceStatus struct {
 	Label       string            `json:"label"`
 	Path        string            `json:"path"`

@@ -43,7 +43,7 @@ type Document struct {
 	SHA256     string `json:"sha256,omitempty"` // "sha256:" and hex of Content
 }
 
-// A metadata is what a metadata file has.
+// A metadata is the contents of a metadata file.
 type metadata struct {
 	Model      string // "" if it names none
 	Dimensions int    // 0 if it is not known

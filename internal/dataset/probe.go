@@ -31,7 +31,7 @@ const (
 	embedTime = 6 * time.Second
 )
 
-// A meaning is what is known about the model of a set's vectors. It is found out
+// A meaning says which model made the vectors of a set. It is found out
 // when it is first needed.
 type meaning struct {
 	probing *semaphore.Weighted // 1

@@ -34,7 +34,7 @@ type nesting struct {
 	left  *budget // of all files inside the outermost one; nil if there are none yet
 }
 
-// A budget is what may still be unpacked.
+// A budget limits the bytes and parts that may still be unpacked.
 type budget struct {
 	bytes int64
 	parts int

@@ -178,7 +178,7 @@ func kindOf(v any) string {
 	return "object"
 }
 
-// A rowType is what the recorded rows of a list have: types by key, and the keys
+// A rowType describes the recorded rows of a list: types by key, and the keys
 // that all have.
 type rowType struct {
 	types  map[string]string

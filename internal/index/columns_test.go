@@ -17,7 +17,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// A shelf is what an index should have: documents by label and path, in the order
+// A shelf is the expected contents of an index: documents by label and path, in the order
 // of their numbers.
 type shelf []document.Document
 

@@ -75,7 +75,7 @@ func (x *Index) evaluate(ctx context.Context, tx *preparedTx, labels []string, f
 	return v.Fault(err)
 }
 
-// A found is what a part of a query's tree matches.
+// A found is the documents that a part of a query's tree matches.
 type found struct {
 	docs segment.Docs // may be changed
 	// void reports whether the part contains nothing to search for, such

@@ -51,7 +51,7 @@ func maintain(t *testing.T, x *Index) {
 	}
 }
 
-// A State is what a check of an index has counted.
+// A State has the counts of a check of an index.
 type State struct {
 	Segments int
 	Files    int // segments that are files

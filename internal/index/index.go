@@ -90,7 +90,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	return open(ctx, o, setup{schema: schema})
 }
 
-// A setup is what tests change.
+// A setup has the values that tests change.
 type setup struct {
 	schema   database.Schema
 	segments segments.Options

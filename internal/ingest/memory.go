@@ -30,7 +30,7 @@ type seen struct {
 	left    leftParts // for unsettled and partly
 }
 
-// A leftParts is what is left out of a file that is indexed.
+// A leftParts lists the parts that are left out of a file that is indexed.
 type leftParts struct {
 	counts  map[Reason]int
 	named   []Skipped // the first maxLeftParts, and before others those that should be indexed

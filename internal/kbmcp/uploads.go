@@ -75,7 +75,7 @@ type upload struct {
 // An extent is a part of a file.
 type extent struct{ offset, size int64 }
 
-// An uploadStart is what is known of a file before its first chunk.
+// An uploadStart describes a file before its first chunk.
 type uploadStart struct {
 	file   kb.File
 	size   int64  // bytes

@@ -18,7 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// A recording is what a client and a server say to each other over HTTP, with
+// A recording has the messages of a client and a server over HTTP, with
 // random names replaced.
 type recording struct {
 	t       *testing.T

@@ -166,7 +166,7 @@ func notOpenSearch(path string) error {
 		Message: "the answer is not from OpenSearch, but perhaps from a proxy before it: check the address"}
 }
 
-// A failure is what OpenSearch says about a request that failed, or about one
+// A failure is the answer of OpenSearch to a request that failed, or about one
 // operation of a bulk request.
 type failure struct {
 	Type   string `json:"type"`

@@ -303,8 +303,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestTwins checks that documents with the same text are one hit.
-func TestTwins(t *testing.T) {
+// TestDuplicates checks that documents with the same text are one hit.
+func TestDuplicates(t *testing.T) {
 	s := open(t, address(t))
 	var changes []document.Change
 	for i, text := range []string{"walrus one", "walrus one", "walrus two", "walrus one", ""} {
@@ -335,8 +335,8 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// TestManyTwins checks a search whose best documents almost all have the same text.
-func TestManyTwins(t *testing.T) {
+// TestManyDuplicates checks a search whose best documents almost all have the same text.
+func TestManyDuplicates(t *testing.T) {
 	s := open(t, address(t))
 	var changes []document.Change
 	for i := range 205 {

@@ -22,7 +22,7 @@ import (
 	"knowhow/internal/opensearch"
 )
 
-// A reply is what a fake server answers to a request, by method and path.
+// A reply is the answer of a fake server to a request, by method and path.
 type reply func(w http.ResponseWriter, r *http.Request) (handled bool)
 
 // mappingsOf returns the mappings of an index whose words are those of a version of

@@ -78,7 +78,7 @@ func (s *Store) index(in kind) string {
 	return s.numbered(in, s.current) + openSuffix
 }
 
-// An indexes is what is known of the indexes of a store.
+// An indexes describes the indexes of a store.
 type indexes struct {
 	number  int
 	vectors bool            // the cluster can search by meaning
@@ -254,7 +254,7 @@ var documentFields = object{
 	"source_path": keyword, "tags": keyword, "type": keyword, "title": value, "url": keyword, "site": keyword,
 	"lang":     keyword,
 	"mimetype": keyword, "filetype": keyword, "filename": keyword, "host": keyword, "size": number, "modified": number,
-	"created": number, "updated": number, "hash": keyword, "twin": keyword, "text_size": number, "chunk_count": number,
+	"created": number, "updated": number, "hash": keyword, "same_text": keyword, "text_size": number, "chunk_count": number,
 	"print": value,
 	"text":  stored, "kept": kept, "hit": value,
 	"all": tokens, "title_tokens": tokens, "text_tokens": tokens, "words": keyword, "title_words": keyword,
@@ -268,7 +268,7 @@ var documentFields = object{
 	}},
 }
 
-// A described is what OpenSearch says about an index.
+// A described is the description of an index by OpenSearch.
 type described struct {
 	Mappings struct {
 		Meta struct {

@@ -75,10 +75,10 @@ func readRows(hits []rawHit, out map[int64]*pageRow) error {
 // readAlso returns a search for the paths of the documents that match and have the
 // text of a document of a page, by number. out gets them by the number of that
 // document.
-func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[int64][]string) []asked {
+func (m *matching) readAlso(documents []int64, texts map[int64]string, out map[int64][]string) []asked {
 	var wanted []string
 	for _, n := range documents {
-		if t := twins[n]; !strings.HasPrefix(t, noTwin) {
+		if t := texts[n]; !strings.HasPrefix(t, unique) {
 			wanted = append(wanted, t)
 		}
 	}
@@ -90,9 +90,9 @@ func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[i
 		condition = object{"match_all": object{}}
 	}
 	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []string{"_doc"},
-		"query": all(append(slices.Clone(m.filter), condition, oneOf("twin", wanted))...)}, "number", "path",
+		"query": all(append(slices.Clone(m.filter), condition, oneOf("same_text", wanted))...)}, "number", "path",
 		"source_path",
-		"title", "twin")
+		"title", "same_text")
 	return []asked{{inDocuments, body, func(r *result) error {
 		rows, err := r.rows()
 		slices.SortFunc(rows, func(a, b row) int {
@@ -101,7 +101,7 @@ func (m *matching) readAlso(documents []int64, twins map[int64]string, out map[i
 		})
 		for _, n := range documents {
 			for _, o := range rows {
-				if o.Twin == twins[n] && o.Number != n && o.Path != "" && len(out[n]) < maxAlso {
+				if o.SameText == texts[n] && o.Number != n && o.Path != "" && len(out[n]) < maxAlso {
 					out[n] = append(out[n], document.ResultPath(o.Path, o.SourcePath, o.Title))
 				}
 			}
@@ -145,7 +145,7 @@ func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retriev
 		list = append(list, f.m.rowsOf(missing, texts, others, rows))
 	}
 	if r.Distinct {
-		list = append(list, f.m.readAlso(numbers, f.twins, also)...)
+		list = append(list, f.m.readAlso(numbers, f.texts, also)...)
 	}
 	if err := f.s.searchAll(ctx, list); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// A row is what is stored of a document. Of most requests, only fields with values
+// A row is a stored document. Of most requests, only fields with values
 // are read: see [fields].
 type row struct {
 	Number     int64    `json:"number"`
@@ -45,7 +45,7 @@ type row struct {
 	Created    int64    `json:"created"`
 	Updated    int64    `json:"updated"`
 	Hash       string   `json:"hash"`
-	Twin       string   `json:"twin"` // equal for documents with the same text
+	SameText   string   `json:"same_text"` // equal for documents with the same text
 	TextSize   int64    `json:"text_size"`
 	ChunkCount int      `json:"chunk_count"`
 	Print      string   `json:"print"` // differs if what vectors are made of differs
@@ -64,7 +64,7 @@ type row struct {
 	Chunks      []chunkRow `json:"chunks,omitempty"`
 }
 
-// A rest is what is stored of a document and not searched.
+// A rest has the fields of a document that are stored and not searched.
 type rest struct {
 	Chunks   []document.Chunk   `json:"chunks,omitempty"`
 	Sections []document.Section `json:"sections,omitempty"`
@@ -72,7 +72,7 @@ type rest struct {
 	Stamp    document.Stamp     `json:"stamp"`
 }
 
-// A chunkRow is what is stored of a chunk.
+// A chunkRow is a stored chunk.
 type chunkRow struct {
 	N      int    `json:"n"` // from 0
 	Offset int    `json:"off"`
@@ -81,7 +81,7 @@ type chunkRow struct {
 	Tokens string `json:"tokens,omitempty"`
 }
 
-// A piece is what is read of a chunk, so that passages can be made of it alone.
+// A piece has the fields of a chunk that are read, so that passages can be made of it alone.
 type piece struct {
 	Heading, Text string
 	Around        string // of a short chunk: its text with some of the text around it
@@ -139,7 +139,7 @@ var (
 	recordFields = []string{"number", "doc_id", "label", "path", "from_source", "source_path", "type", "title",
 		"filename",
 		"hash", "text_size", "tags", "created", "updated", "chunk_count"}
-	rowFields = append([]string{"url", "lang", "mimetype", "filetype", "host", "size", "modified", "twin"},
+	rowFields = append([]string{"url", "lang", "mimetype", "filetype", "host", "size", "modified", "same_text"},
 		recordFields...)
 	hitFields = append([]string{"title_key", "print"}, rowFields...)
 )
@@ -166,7 +166,7 @@ func newRow(d *document.Document, now time.Time) *row {
 		Type:  d.Type,
 		Title: d.Title, URL: d.URL, Lang: d.Lang, MIMEType: d.MIMEType, FileType: d.FileType, Filename: d.Filename,
 		Host: d.Host,
-		Size: d.Size, Updated: now.UnixMilli(), Hash: d.Hash, Twin: d.Hash, TextSize: int64(len(d.Text)),
+		Size: d.Size, Updated: now.UnixMilli(), Hash: d.Hash, SameText: d.Hash, TextSize: int64(len(d.Text)),
 		ChunkCount: len(chunksOf(d)),
 		Text:       d.Text, Kept: rest{Chunks: d.Chunks, Sections: d.Sections, Pages: d.Pages, Stamp: d.Stamp},
 	}
@@ -174,7 +174,7 @@ func newRow(d *document.Document, now time.Time) *row {
 		r.Site = site
 	}
 	if d.Text == "" || d.Hash == "" {
-		r.Twin = noTwin + d.ID
+		r.SameText = unique + d.ID
 	}
 	if !d.Modified.IsZero() {
 		ms := d.Modified.UnixMilli()
@@ -210,8 +210,8 @@ func (r *row) document() *document.Document {
 	return d
 }
 
-// noTwin is what the twin of a document begins with that is equal to no other.
-const noTwin = "id:"
+// unique begins the SameText of a document whose text is equal to no other.
+const unique = "id:"
 
 // sorted returns different tags in order.
 func sorted(tags []string) []string { return slices.Compact(slices.Sorted(slices.Values(tags))) }

@@ -107,11 +107,11 @@ type finding struct {
 	langs []analysis.Language // that words are translated for
 	m     *matching           // of the last request
 	rows  map[int64]*pageRow  // documents that were read with the candidates, by number
-	twins map[int64]string    // of the candidates, by number
+	texts map[int64]string    // of the candidates, by number
 }
 
 // candidateFields are what is read of a candidate.
-var candidateFields = []string{"number", "twin", "title_key", "lang", "print"}
+var candidateFields = []string{"number", "same_text", "title_key", "lang", "print"}
 
 // Names of conditions that candidates are asked for.
 const (
@@ -238,7 +238,7 @@ func order(keys []search.SortKey, scored bool) []object {
 // A candidate is a document that may be on the page.
 type candidate struct {
 	retrieval.Document
-	twin, print string
+	text, print string
 	words       bool // it is known to match by words
 }
 
@@ -250,7 +250,7 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 		if err != nil {
 			return nil, err
 		}
-		c := candidate{twin: x.Twin, print: x.Print, words: slices.Contains(h.Matched, hasWords)}
+		c := candidate{text: x.SameText, print: x.Print, words: slices.Contains(h.Matched, hasWords)}
 		c.Document = retrieval.Document{Number: x.Number, Chunk: -1, NearChunk: -1,
 			Complete: slices.Contains(h.Matched, hasAll),
 			Titled:   slices.Contains(m.titles, x.TitleKey)}
@@ -367,14 +367,14 @@ func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts
 			return nil, false, err
 		}
 	}
-	f.twins = map[int64]string{}
+	f.texts = map[int64]string{}
 	seen, complete := map[string]bool{}, 0
 	for _, d := range all {
-		f.twins[d.Number] = d.twin
-		if r.Distinct && d.twin != "" && seen[d.twin] {
+		f.texts[d.Number] = d.text
+		if r.Distinct && d.text != "" && seen[d.text] {
 			continue
 		}
-		seen[d.twin] = true
+		seen[d.text] = true
 		if d.Complete {
 			complete++
 		}

@@ -27,7 +27,7 @@ const (
 	langsFresh   = 10 * time.Second
 )
 
-// A part is what a part of the tree of a query means.
+// A part is the translation of a part of the tree of a query.
 type part struct {
 	query object // for documents
 	// void reports whether the part contains nothing to search for, such as a
@@ -54,7 +54,7 @@ type pattern struct {
 	prefix bool
 }
 
-// A matching is what a request means.
+// A matching is the translation of a request.
 type matching struct {
 	part
 	filter   []object   // conditions that the query cannot widen

@@ -261,7 +261,7 @@ func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, h
 	return len(b.texts) + b.kept, nil
 }
 
-// An embedBatch is what a call of EmbedNext does.
+// An embedBatch is the work of one call of EmbedNext.
 type embedBatch struct {
 	s     *Store
 	field string

@@ -34,7 +34,7 @@ type web struct {
 	asked []string
 }
 
-// A page is what a web server answers with.
+// A page is the answer of a web server.
 type page struct {
 	mediaType, body string
 	status          int    // 0 is 200

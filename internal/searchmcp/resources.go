@@ -134,7 +134,7 @@ func (t *Tools) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Co
 	return r.contents()
 }
 
-// A resource is what was read as a resource: a document, a piece of its text, or
+// A resource is the content of a resource: a document, a piece of its text, or
 // the handle of the job that reads it.
 type resource struct {
 	address address

@@ -23,7 +23,7 @@ const (
 var frontKeys = set(`title subtitle name description summary abstract excerpt tags tag keywords categories category
 	topics aliases alias author authors`)
 
-// A frontMatter is what the block of metadata at the start of a text contains.
+// A frontMatter has the values of the block of metadata at the start of a text.
 type frontMatter struct {
 	title, lang string
 	values      []string // of frontKeys, in order

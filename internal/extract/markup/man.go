@@ -333,7 +333,7 @@ func (m *manual) mdoc(name string, args []string) {
 	}
 }
 
-// An mdocMacro is what a macro writes around its arguments.
+// An mdocMacro has the texts that a macro writes around its arguments.
 type mdocMacro struct{ before, after string }
 
 // mdocMacros are the macros inside lines that write something.

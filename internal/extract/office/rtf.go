@@ -29,7 +29,7 @@ func ReadRTF(ctx context.Context, t *plain.Text, data []byte) error {
 	return nil
 }
 
-// A destination is what the text of a group is for.
+// A destination is the purpose of the text of a group.
 type destination int
 
 const (

@@ -33,7 +33,7 @@ func (d *DB) Read(ctx context.Context, op string, f func(tx *sql.Tx) error) erro
 	return d.transact(ctx, d.r, op, f)
 }
 
-// A beginner is what *sql.DB and *sql.Conn have in common.
+// A beginner is an *sql.DB or an *sql.Conn.
 type beginner interface {
 	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 }
@@ -112,7 +112,7 @@ func begin(ctx context.Context, db beginner, wait time.Duration) (*sql.Tx, error
 	}
 }
 
-// A Querier is what *sql.DB and *sql.Tx have in common.
+// A Querier is an *sql.DB or an *sql.Tx.
 type Querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -146,7 +146,7 @@ func Value(ctx context.Context, q Querier, key string) (string, error) {
 	return v, err
 }
 
-// A Changer is what *sql.Tx and *Prepared have in common.
+// A Changer is an *sql.Tx or a *Prepared.
 type Changer interface {
 	Querier
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

@@ -84,7 +84,7 @@ var Detach = []string{
 	`DELETE FROM segments WHERE file<>''`,
 }
 
-// A Document is what a segment has of a document.
+// A Document has the words of a document for a segment.
 type Document struct {
 	Number          int64 // greater than 0, and never used again
 	Label           string

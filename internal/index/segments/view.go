@@ -11,7 +11,7 @@ import (
 	"knowhow/internal/segment"
 )
 
-// A View is what a search under some labels sees of one generation of the index.
+// A View is the segments of some labels in one generation of the index.
 type View struct {
 	*segment.Collection
 	Segments []*Segment // in the order of the collection

@@ -16,13 +16,13 @@ const (
 	rounds     = 3      // searches until no vector in the result is gone
 )
 
-// A View is what one search sees of the vectors of some labels.
+// A View is the vectors of some labels that one search compares.
 type View struct {
 	tx   database.Querier
 	sets []viewSet
 }
 
-// A viewSet is what a search sees of a set.
+// A viewSet is the part of a set that one search compares.
 type viewSet struct {
 	*set
 	parts []*part
