@@ -24,11 +24,6 @@ func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text st
 	return database.Collect(ctx, q, scan, text, args...)
 }
 
-// kvValue returns a value of table kv, "" if there is none.
-func kvValue(ctx context.Context, q querier, key string) (string, error) {
-	return database.Value(ctx, q, key)
-}
-
 // read runs f in a transaction that sees one state of the index.
 func (x *Index) read(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
 	return x.db.Read(ctx, op, f)
