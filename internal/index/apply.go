@@ -112,7 +112,7 @@ func (x *Index) gather(ctx context.Context, changes []document.Change) (segments
 		}
 	}
 	if len(docs) > 1 {
-		if err := x.read(ctx, "finding documents", func(tx *sql.Tx) error {
+		if err := x.db.Read(ctx, "finding documents", func(tx *sql.Tx) error {
 			return x.order(ctx, tx, docs, changes)
 		}); err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func (x *Index) gather(ctx context.Context, changes []document.Change) (segments
 // order sorts the documents that changes put by the numbers that they have or will
 // get.
 func (x *Index) order(ctx context.Context, tx *sql.Tx, docs []segments.Document, changes []document.Change) error {
-	q, i := x.prepared(tx), 0
+	q, i := x.db.Prepared(tx), 0
 	for _, c := range changes {
 		if c.Put == nil {
 			continue

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"knowhow/internal/index/database"
 	"knowhow/internal/index/queue"
 	"knowhow/internal/index/segments"
 )
@@ -36,9 +37,9 @@ type Problem struct {
 // Examine examines every page of the file and every segment. Problems that
 // Maintain does not correct come first.
 func (x *Index) Examine(ctx context.Context) (problems []Problem, err error) {
-	err = x.read(ctx, "checking the index", func(tx *sql.Tx) error {
+	err = x.db.Read(ctx, "checking the index", func(tx *sql.Tx) error {
 		problems = nil
-		err := collect(ctx, tx, func(rows *sql.Rows) error {
+		err := database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var text string
 			err := rows.Scan(&text)
 			if text != "ok" {
@@ -49,7 +50,7 @@ func (x *Index) Examine(ctx context.Context) (problems []Problem, err error) {
 		if err != nil {
 			return err
 		}
-		err = collect(ctx, tx, func(rows *sql.Rows) error {
+		err = database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var id int64
 			var want, have int64
 			err := rows.Scan(&id, &want, &have)

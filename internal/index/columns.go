@@ -108,7 +108,7 @@ func (e *evaluator) readColumn(
 		}
 		c.codes[d] = code
 	}
-	err = collect(ctx, e.tx, func(r *sql.Rows) error {
+	err = database.Collect(ctx, e.tx, func(r *sql.Rows) error {
 		var i int
 		if c.numbers != nil {
 			n := sql.NullInt64{}

@@ -17,7 +17,7 @@ import (
 // Numbers returns the numbers of up to n documents that are greater than after,
 // in order.
 func (x *Index) Numbers(ctx context.Context, after int64, n int) (numbers []int64, err error) {
-	err = x.read(ctx, "listing documents", func(tx *sql.Tx) (err error) {
+	err = x.db.Read(ctx, "listing documents", func(tx *sql.Tx) (err error) {
 		numbers, err = database.Column[int64](ctx, tx, `SELECT id FROM docs WHERE id>? ORDER BY id LIMIT ?`, after, n)
 		return err
 	})
@@ -28,7 +28,7 @@ func (x *Index) Numbers(ctx context.Context, after int64, n int) (numbers []int6
 // error is of kind NotFound if there is none.
 func (x *Index) Document(ctx context.Context, number int64) (*document.Document, error) {
 	var d *document.Document
-	err := x.read(ctx, "reading a document", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "reading a document", func(tx *sql.Tx) error {
 		r, err := findRecord(ctx, tx, `d.id=?`, number)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (x *Index) Document(ctx context.Context, number int64) (*document.Document,
 		if err != nil {
 			return fmt.Errorf("reading the sections: %w", err)
 		}
-		err = collect(ctx, tx, func(rows *sql.Rows) error {
+		err = database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var p document.Page
 			err := rows.Scan(&p.Offset, &p.Label)
 			d.Pages = append(d.Pages, p)
@@ -82,7 +82,7 @@ func (x *Index) Document(ctx context.Context, number int64) (*document.Document,
 
 // chunkList returns the chunks of a document.
 func chunkList(ctx context.Context, q database.Querier, number int64) (chunks []document.Chunk, err error) {
-	err = collect(ctx, q, func(rows *sql.Rows) error {
+	err = database.Collect(ctx, q, func(rows *sql.Rows) error {
 		var c document.Chunk
 		err := rows.Scan(&c.Offset, &c.Length, &c.Heading)
 		chunks = append(chunks, c)
@@ -98,7 +98,7 @@ type storedDocuments struct{}
 // Numbers returns the numbers of all documents; see [segments.Documents].
 func (storedDocuments) Numbers(ctx context.Context, q database.Querier) (map[string][]int64, error) {
 	numbers := map[string][]int64{}
-	err := collect(ctx, q, func(rows *sql.Rows) error {
+	err := database.Collect(ctx, q, func(rows *sql.Rows) error {
 		var label string
 		var id int64
 		err := rows.Scan(&label, &id)

@@ -30,7 +30,7 @@ func (e *evaluator) duplicates(ctx context.Context, labels []string) (*duplicate
 		where += ` AND d.text_size>0`
 		numbers := map[string]int{}
 		var rows []int64
-		err := collect(ctx, e.tx, func(r *sql.Rows) error {
+		err := database.Collect(ctx, e.tx, func(r *sql.Rows) error {
 			var id int64
 			var hash string
 			err := r.Scan(&id, &hash)
@@ -121,7 +121,7 @@ func (e *evaluator) addAlso(
 		if len(also[d.Number]) == 0 {
 			continue
 		}
-		err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+		err := database.Collect(ctx, e.tx, func(rows *sql.Rows) error {
 			var path, sourcePath, title string
 			err := rows.Scan(&path, &sourcePath, &title)
 			hits[i].Also = append(hits[i].Also, document.ResultPath(path, sourcePath, title))

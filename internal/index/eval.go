@@ -22,7 +22,7 @@ import (
 // the index. It is not safe for concurrent use.
 type evaluator struct {
 	x      *Index
-	tx     *preparedTx
+	tx     *database.Prepared
 	view   *segments.View
 	search *segment.Search
 	langs  []analysis.Language // of the documents, English among them
@@ -61,7 +61,7 @@ var errTooLong = errors.New("the search took too long")
 
 // evaluate calls f with an evaluator for the documents with one of the labels
 // (nil: all).
-func (x *Index) evaluate(ctx context.Context, tx *preparedTx, labels []string, f func(e *evaluator) error) error {
+func (x *Index) evaluate(ctx context.Context, tx *database.Prepared, labels []string, f func(e *evaluator) error) error {
 	v, err := x.segments.View(ctx, tx, labels)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"knowhow/internal/index/database"
 	"knowhow/internal/index/segments"
 	"knowhow/internal/segment"
 )
@@ -27,7 +28,7 @@ func raw(t *testing.T, x *Index) *sql.DB {
 // execute runs a statement.
 func execute(t *testing.T, x *Index, text string, args ...any) {
 	t.Helper()
-	if err := x.write(t.Context(), "testing", func(tx *sql.Tx) error {
+	if err := x.db.Write(t.Context(), "testing", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(t.Context(), text, args...)
 		return err
 	}); err != nil {
@@ -38,7 +39,7 @@ func execute(t *testing.T, x *Index, text string, args ...any) {
 // scanRow reads the row that a query returns.
 func scanRow(t *testing.T, x *Index, text string, to ...any) error {
 	t.Helper()
-	return x.read(t.Context(), "testing", func(tx *sql.Tx) error {
+	return x.db.Read(t.Context(), "testing", func(tx *sql.Tx) error {
 		return tx.QueryRowContext(t.Context(), text).Scan(to...)
 	})
 }
@@ -66,7 +67,7 @@ func (x *Index) Check(t testing.TB) (state State, err error) {
 	var failures []error
 	failed := func(format string, args ...any) { failures = append(failures, fmt.Errorf(format, args...)) }
 	var result string
-	if err := x.read(ctx, "checking", func(tx *sql.Tx) error {
+	if err := x.db.Read(ctx, "checking", func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&result)
 	}); err != nil || result != "ok" {
 		failed("integrity_check: %s, %v", result, err)
@@ -95,8 +96,8 @@ func (x *Index) Check(t testing.TB) (state State, err error) {
 			failed("segment %d has %d deleted documents, %w, want %d", r.id, removed, err, r.removed)
 		}
 	}
-	err = x.read(ctx, "checking", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+	err = x.db.Read(ctx, "checking", func(tx *sql.Tx) error {
+		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var id int64
 			err := rows.Scan(&id)
 			if in[id] != 1 {
@@ -133,8 +134,8 @@ type storedSegment struct {
 // storedSegments returns all segments.
 func storedSegments(t testing.TB, x *Index) (all []storedSegment) {
 	t.Helper()
-	err := x.read(t.Context(), "listing segments", func(tx *sql.Tx) error {
-		return collect(t.Context(), tx, func(rows *sql.Rows) error {
+	err := x.db.Read(t.Context(), "listing segments", func(tx *sql.Tx) error {
+		return database.Collect(t.Context(), tx, func(rows *sql.Rows) error {
 			var s storedSegment
 			err := rows.Scan(&s.id, &s.label, &s.file, &s.docs, &s.removed, &s.deleted, &s.body)
 			if s.file != "" && err == nil {

@@ -29,7 +29,7 @@ func (e *evaluator) hitRows(
 		}
 	}
 	hits, pieces := make([]search.Hit, len(list)), make([]piece, len(list))
-	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+	err := database.Collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var i int
 		var label, lang string
 		var modified, off, n sql.NullInt64

@@ -92,7 +92,7 @@ func (c *contents) Contents(ctx context.Context, chunks []passage.Chunk) ([]pass
 	for i, x := range chunks {
 		rows[i] = c.chunkRow(x)
 	}
-	return out, collect(ctx, c.e.tx, func(rows *sql.Rows) error {
+	return out, database.Collect(ctx, c.e.tx, func(rows *sql.Rows) error {
 		var i int
 		var x passage.Content
 		err := rows.Scan(&i, &x.Offset, &x.Length, &x.Heading, &x.TextSize, &x.Lang)
@@ -123,7 +123,7 @@ func (c *contents) Locate(ctx context.Context, places []passage.Place) error {
 	}
 	all[0] = '['
 	sections := map[int][]document.Section{} // by document
-	return collect(ctx, c.e.tx, func(rows *sql.Rows) error {
+	return database.Collect(ctx, c.e.tx, func(rows *sql.Rows) error {
 		var i int
 		var page sql.NullString
 		var body sql.RawBytes

@@ -50,7 +50,7 @@ func (x *Index) RecordOf(ctx context.Context, id string) (*document.Record, erro
 
 func (x *Index) record(ctx context.Context, where string, value any) (*document.Record, error) {
 	var record *document.Record
-	err := x.read(ctx, "reading a document", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "reading a document", func(tx *sql.Tx) error {
 		var err error
 		record, err = findRecord(ctx, tx, where, value)
 		return err
@@ -58,7 +58,7 @@ func (x *Index) record(ctx context.Context, where string, value any) (*document.
 	return record, err
 }
 
-func findRecord(ctx context.Context, q querier, where string, value any) (*document.Record, error) {
+func findRecord(ctx context.Context, q database.Querier, where string, value any) (*document.Record, error) {
 	r, err := scanRecord(q.QueryRowContext(ctx, `SELECT `+recordColumns+` FROM docs d WHERE `+where, value).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("document %v does not exist: %w", value, errkind.NotFound)
@@ -76,12 +76,12 @@ func (x *Index) Records(
 		where += ` AND d.source_path=?`
 		args = append(args, f.SourcePath)
 	}
-	err = x.read(ctx, "listing documents", func(tx *sql.Tx) error {
+	err = x.db.Read(ctx, "listing documents", func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+where,
 			args...).Scan(&total); err != nil {
 			return err
 		}
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			r, err := scanRecord(rows.Scan)
 			if err == nil {
 				records = append(records, *r)
@@ -98,7 +98,7 @@ func (x *Index) Records(
 // if there is no such document.
 func (x *Index) Chunks(ctx context.Context, number int64, from, to int) (
 	record *document.Record, chunks []string, total int, err error) {
-	err = x.read(ctx, "reading a document", func(tx *sql.Tx) error {
+	err = x.db.Read(ctx, "reading a document", func(tx *sql.Tx) error {
 		var err error
 		if record, err = findRecord(ctx, tx, `d.id=?`, number); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (x *Index) Chunks(ctx context.Context, number int64, from, to int) (
 		wrong := fmt.Errorf("a chunk of document %d is not in its text: %w", number, errkind.Corrupt)
 		var extents []document.Chunk
 		begin, end := record.TextSize, int64(0)
-		err = collect(ctx, tx, func(rows *sql.Rows) error {
+		err = database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var off, n int64
 			if err := rows.Scan(&off, &n); err != nil {
 				return err
@@ -147,7 +147,7 @@ func (x *Index) Chunks(ctx context.Context, number int64, from, to int) (
 // are by type. Of the labels in written, only those that users wrote count.
 func (x *Index) CountTypes(ctx context.Context, labels, written []string) (counts map[string]int, err error) {
 	where, args := conditions{labels: labels, written: written}.where()
-	err = x.read(ctx, "counting documents", func(tx *sql.Tx) (err error) {
+	err = x.db.Read(ctx, "counting documents", func(tx *sql.Tx) (err error) {
 		counts, err = database.Map[string, int](ctx, tx,
 			`SELECT d.type, count(*) FROM docs d WHERE `+where+` GROUP BY d.type`, args...)
 		return err

@@ -427,7 +427,7 @@ func (e *evaluator) inLanguage(ctx context.Context, lang string, hits []segment.
 		numbers[i] = h.Row
 	}
 	same := map[int64]bool{}
-	return same, collect(ctx, e.tx, func(rows *sql.Rows) error {
+	return same, database.Collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var row int64
 		err := rows.Scan(&row)
 		same[row] = true

@@ -41,7 +41,7 @@ func (x *Index) searching(ctx context.Context, text string, labels []string, f f
 	defer conn.Close()
 	return x.segments.Retry(ctx, func() error {
 		return x.db.ReadIn(ctx, conn, "searching", func(tx *sql.Tx) error {
-			return x.evaluate(ctx, x.prepared(tx), labels, func(e *evaluator) error {
+			return x.evaluate(ctx, x.db.Prepared(tx), labels, func(e *evaluator) error {
 				e.until = until
 				return f(e)
 			})
@@ -53,7 +53,7 @@ func (x *Index) searching(ctx context.Context, text string, labels []string, f f
 // of the text.
 func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
 	var h *search.Hit
-	err := x.read(ctx, "finding a document", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "finding a document", func(tx *sql.Tx) error {
 		var doc int64
 		var label string
 		err := tx.QueryRowContext(ctx, `SELECT id, label FROM docs WHERE doc_id=?`, id).Scan(&doc, &label)
@@ -63,7 +63,7 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 		if err != nil {
 			return err
 		}
-		e := &evaluator{x: x, tx: x.prepared(tx), m: &matched{}}
+		e := &evaluator{x: x, tx: x.db.Prepared(tx), m: &matched{}}
 		hits, err := retrieval.Read(ctx, e, &retrieval.Request{},
 			[]retrieval.Document{{Number: doc, Chunk: -1, NearChunk: -1}})
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"knowhow/internal/document"
+	"knowhow/internal/index/database"
 	"knowhow/internal/search"
 )
 
@@ -27,7 +28,7 @@ func (w *writer) putSections(ctx context.Context, id int64, sections []document.
 // Sections returns the sections of a document; see [search.Outliner].
 func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]document.Section, error) {
 	var stored []document.Section
-	err := x.read(ctx, "reading the sections of a document", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "reading the sections of a document", func(tx *sql.Tx) error {
 		var label string
 		var body []byte
 		err := tx.QueryRowContext(ctx, `SELECT d.label, coalesce(s.body, '[]')
@@ -50,9 +51,9 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]doc
 // Locate returns the documents with a path; see [search.Outliner].
 func (x *Index) Locate(ctx context.Context, path string, labels []string) ([]search.Place, error) {
 	var found []search.Place
-	err := x.read(ctx, "locating a document", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "locating a document", func(tx *sql.Tx) error {
 		for _, query := range []string{locateQuery, locateTitleQuery} {
-			err := collect(ctx, tx, func(rows *sql.Rows) error {
+			err := database.Collect(ctx, tx, func(rows *sql.Rows) error {
 				var p search.Place
 				err := rows.Scan(&p.ID, &p.Label)
 				if admits(labels, p.Label) {

@@ -21,8 +21,8 @@ import (
 // path.
 func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	stamps := map[string]document.Stamp{}
-	err := x.read(ctx, "reading stamps", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+	err := x.db.Read(ctx, "reading stamps", func(tx *sql.Tx) error {
+		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var path string
 			var s document.Stamp
 			var sec, nsec int64
@@ -41,7 +41,7 @@ func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.S
 // process.
 func (x *Index) Generation(ctx context.Context) (string, error) {
 	var generation string
-	err := x.read(ctx, "reading the generation", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "reading the generation", func(tx *sql.Tx) error {
 		var err error
 		generation, err = segments.Generation(ctx, tx)
 		return err
@@ -52,8 +52,8 @@ func (x *Index) Generation(ctx context.Context) (string, error) {
 // Sources returns the stored sources, sorted by label.
 func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	var out []document.Source
-	err := x.read(ctx, "listing sources", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+	err := x.db.Read(ctx, "listing sources", func(tx *sql.Tx) error {
+		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var s document.Source
 			var rules string
 			err := rows.Scan(&s.Label, &s.Path, &s.Description, &rules)
@@ -81,7 +81,7 @@ func (x *Index) SourceLabels(ctx context.Context) ([]string, error) {
 func (x *Index) WrittenLabels(ctx context.Context, labels []string) ([]string, error) {
 	list, _ := json.Marshal(append([]string{}, labels...)) // strings always marshal
 	var out []string
-	err := x.read(ctx, "listing labels", func(tx *sql.Tx) (err error) {
+	err := x.db.Read(ctx, "listing labels", func(tx *sql.Tx) (err error) {
 		out, err = database.Column[string](ctx, tx, writtenLabelsQuery, string(list))
 		return err
 	})
@@ -106,7 +106,7 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 	if err != nil {
 		return err
 	}
-	return x.write(ctx, "adding a source", func(tx *sql.Tx) error {
+	return x.db.Write(ctx, "adding a source", func(tx *sql.Tx) error {
 		var other document.Source
 		err := tx.QueryRowContext(ctx,
 			`SELECT label, path FROM sources WHERE label=? OR path=? ORDER BY label=? DESC`, s.Label, s.Path, s.Label).
@@ -164,7 +164,7 @@ func (x *Index) SetLeftOut(ctx context.Context, label string, left LeftOut) erro
 	if err != nil {
 		return err
 	}
-	return x.write(ctx, "storing what is left out", func(tx *sql.Tx) error {
+	return x.db.Write(ctx, "storing what is left out", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE sources SET left_out=? WHERE label=?`, string(text), label)
 		return err
 	})
@@ -174,7 +174,7 @@ func (x *Index) SetLeftOut(ctx context.Context, label string, left LeftOut) erro
 // a source, and for a source that was not looked at yet.
 func (x *Index) LeftOut(ctx context.Context, label string) (LeftOut, error) {
 	var left LeftOut
-	err := x.read(ctx, "reading what is left out", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "reading what is left out", func(tx *sql.Tx) error {
 		var text string
 		err := tx.QueryRowContext(ctx, `SELECT left_out FROM sources WHERE label=?`, label).Scan(&text)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && text == "" {
@@ -237,10 +237,10 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 
 // somePaths returns paths of documents from the source with a label, as many as
 // one transaction removes.
-func somePaths(ctx context.Context, q querier, label string) ([]string, error) {
+func somePaths(ctx context.Context, q database.Querier, label string) ([]string, error) {
 	var paths []string
 	chunks := 0
-	err := collect(ctx, q, func(rows *sql.Rows) error {
+	err := database.Collect(ctx, q, func(rows *sql.Rows) error {
 		var path string
 		var n int
 		err := rows.Scan(&path, &n)
@@ -258,8 +258,8 @@ func somePaths(ctx context.Context, q querier, label string) ([]string, error) {
 // Labels returns the labels of all sources and documents, sorted.
 func (x *Index) Labels(ctx context.Context) ([]search.Label, error) {
 	var out []search.Label
-	err := x.read(ctx, "listing labels", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+	err := x.db.Read(ctx, "listing labels", func(tx *sql.Tx) error {
+		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var l search.Label
 			err := rows.Scan(&l.Value)
 			l.Name = l.Value

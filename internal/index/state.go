@@ -32,7 +32,7 @@ func (x *Index) Lease(
 	if len(names) == 0 {
 		return nil, nil
 	}
-	err = x.write(ctx, "taking a lease", func(tx *sql.Tx) error {
+	err = x.db.Write(ctx, "taking a lease", func(tx *sql.Tx) error {
 		held = nil
 		now := time.Now()
 		for _, name := range names {
@@ -62,7 +62,7 @@ func (x *Index) Release(ctx context.Context, owner string, names ...string) erro
 	if len(names) == 0 {
 		return nil
 	}
-	return x.write(ctx, "releasing a lease", func(tx *sql.Tx) error {
+	return x.db.Write(ctx, "releasing a lease", func(tx *sql.Tx) error {
 		for _, name := range names {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE name=? AND owner=?`, name, owner); err != nil {
 				return err
@@ -74,7 +74,7 @@ func (x *Index) Release(ctx context.Context, owner string, names ...string) erro
 
 // Leases returns the owners of the leases that have not expired, by name.
 func (x *Index) Leases(ctx context.Context) (owners map[string]string, err error) {
-	err = x.read(ctx, "listing the leases", func(tx *sql.Tx) (err error) {
+	err = x.db.Read(ctx, "listing the leases", func(tx *sql.Tx) (err error) {
 		owners, err = database.Map[string, string](ctx, tx,
 			`SELECT name, owner FROM leases WHERE until>?1 AND until<=?1+86400000`, time.Now().UnixMilli())
 		return err
@@ -145,7 +145,7 @@ func keepReserve(path string) {
 
 // setProgress is SetProgress without the reserve.
 func (x *Index) setProgress(ctx context.Context, progress []Progress) error {
-	return x.write(ctx, "writing the progress", func(tx *sql.Tx) error {
+	return x.db.Write(ctx, "writing the progress", func(tx *sql.Tx) error {
 		for _, p := range progress {
 			query, args := `DELETE FROM kv WHERE key=?`, []any{keyProgress + p.Label}
 			if p.Total > 0 || p.Stopped != "" {
@@ -168,7 +168,7 @@ func (x *Index) setProgress(ctx context.Context, progress []Progress) error {
 // readProgress calls f with the reported progress of the labels (nil: all). running is
 // false if the report was not renewed in time.
 func readProgress(ctx context.Context, tx *sql.Tx, labels []string, f func(p Progress, running bool)) error {
-	return collect(ctx, tx, func(rows *sql.Rows) error {
+	return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 		var key, value string
 		if err := rows.Scan(&key, &value); err != nil {
 			return err
@@ -194,7 +194,7 @@ func readProgress(ctx context.Context, tx *sql.Tx, labels []string, f func(p Pro
 // [search.Indexer].
 func (x *Index) Unfinished(ctx context.Context, labels []string) ([]search.Unfinished, error) {
 	var out []search.Unfinished
-	err := x.read(ctx, "looking for sources that are indexed in part", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "looking for sources that are indexed in part", func(tx *sql.Tx) error {
 		out = nil
 		// Labels, and whether they were indexed completely before.
 		seen, err := database.Map[string, bool](ctx, tx, `SELECT label, left_out<>'' FROM sources`)
@@ -233,7 +233,7 @@ func (x *Index) Unfinished(ctx context.Context, labels []string) ([]search.Unfin
 // Indexing returns how far indexing has come in all processes; see
 // [search.Indexer].
 func (x *Index) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
-	err := x.read(ctx, "reading the progress", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "reading the progress", func(tx *sql.Tx) error {
 		done, total, busy = 0, 0, false
 		return readProgress(ctx, tx, labels, func(p Progress, running bool) {
 			if running {
@@ -249,7 +249,7 @@ func (x *Index) Indexing(ctx context.Context, labels []string) (done, total int,
 
 // Health reports green, or red once damage was met; see [search.Service].
 func (x *Index) Health(ctx context.Context) (search.Health, error) {
-	err := x.read(ctx, "checking the index", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "checking the index", func(tx *sql.Tx) error {
 		var n int64
 		for _, s := range []string{`SELECT count(*) FROM sqlite_schema`, `SELECT coalesce(max(id), 0) FROM docs`,
 			`SELECT coalesce(max(id), 0) FROM chunks`, `SELECT count(*) FROM segments`} {
@@ -292,7 +292,7 @@ type LabelStats struct {
 // Stats counts documents, chunks and bytes.
 func (x *Index) Stats(ctx context.Context) (Stats, error) {
 	s := Stats{ByLabel: map[string]LabelStats{}}
-	err := x.read(ctx, "counting documents", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "counting documents", func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM chunks`).Scan(&s.Chunks); err != nil {
 			return err
 		}
@@ -306,7 +306,7 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 		if s.Segments, s.FileBytes, err = segments.Stats(ctx, tx); err != nil {
 			return err
 		}
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var label, lang string
 			var docs int
 			var bytes int64

@@ -28,7 +28,7 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 	var out []search.Suggestion
 	err := x.readSegments(ctx, "suggesting words", func(tx *sql.Tx) error {
 		out = nil
-		return x.evaluate(ctx, x.prepared(tx), q.Labels, func(e *evaluator) error {
+		return x.evaluate(ctx, x.db.Prepared(tx), q.Labels, func(e *evaluator) error {
 			var err error
 			out, err = e.suggest(ctx, q, prefix)
 			return err

@@ -22,7 +22,7 @@ import (
 func (x *Index) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
 	t := search.Text{DocID: id, Offset: max(off, 0)}
 	n = max(n, 0)
-	err := x.read(ctx, "reading a text", func(tx *sql.Tx) error {
+	err := x.db.Read(ctx, "reading a text", func(tx *sql.Tx) error {
 		var doc int64
 		var label string
 		err := tx.QueryRowContext(ctx, `SELECT id, label, url, hash, text_size FROM docs WHERE doc_id=?`, id).
@@ -139,7 +139,7 @@ func appendBlocks(text []byte, size int, body []byte, from, to int64) ([]byte, e
 
 // window returns the bytes of a document's text from from up to but not
 // including to. Bounds beyond the text are reduced to its length.
-func window(ctx context.Context, q querier, doc, from, to int64) (string, error) {
+func window(ctx context.Context, q database.Querier, doc, from, to int64) (string, error) {
 	if n := from / textPart; from < to && n < maxParts && to <= (n+1)*textPart { // mostly
 		var size int
 		var body []byte
@@ -176,7 +176,7 @@ type piece struct {
 
 // readPieces reads the texts of pieces of different documents. Bounds beyond a
 // text are reduced to its length.
-func readPieces(ctx context.Context, q querier, pieces []piece) error {
+func readPieces(ctx context.Context, q database.Querier, pieces []piece) error {
 	var parts []int64
 	of := make(map[int64]*piece, len(pieces))
 	for i := range pieces {
@@ -189,7 +189,7 @@ func readPieces(ctx context.Context, q querier, pieces []piece) error {
 	if parts == nil {
 		return nil
 	}
-	return collect(ctx, q, func(rows *sql.Rows) error {
+	return database.Collect(ctx, q, func(rows *sql.Rows) error {
 		var id int64
 		var size int
 		var body sql.RawBytes

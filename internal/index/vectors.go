@@ -30,7 +30,7 @@ func (x *Index) SetVectorTime(ctx context.Context, left time.Duration) error {
 // see [search.Indexer].
 func (x *Index) Embedding(ctx context.Context, labels []string) (done, total int, err error) {
 	var left time.Duration
-	if err := x.read(ctx, "reading the time left for vectors", func(tx *sql.Tx) error {
+	if err := x.db.Read(ctx, "reading the time left for vectors", func(tx *sql.Tx) error {
 		var err error
 		left, err = vectors.TimeLeft(ctx, tx)
 		return err

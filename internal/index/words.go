@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/index/database"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
@@ -104,7 +105,7 @@ func (x *Index) flushSearches(ctx context.Context) error {
 	if len(pending) == 0 {
 		return nil
 	}
-	return x.db.WritePrepared(ctx, "recording searches", func(tx *preparedTx) error {
+	return x.db.WritePrepared(ctx, "recording searches", func(tx *database.Prepared) error {
 		for key, n := range pending {
 			word, label := key[0], key[1]
 			if ok, err := x.hasWord(ctx, tx, word, label); err != nil {
@@ -125,7 +126,7 @@ func (x *Index) flushSearches(ctx context.Context) error {
 }
 
 // hasWord reports whether a document with a label ("": any) has a word.
-func (x *Index) hasWord(ctx context.Context, tx *preparedTx, word, label string) (ok bool, err error) {
+func (x *Index) hasWord(ctx context.Context, tx *database.Prepared, word, label string) (ok bool, err error) {
 	var labels []string
 	if label != "" {
 		labels = []string{label}
@@ -189,7 +190,7 @@ func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 		if frequent, ok = x.popular.get(key); ok {
 			return nil
 		}
-		err = x.evaluate(ctx, x.prepared(tx), q.Labels, func(e *evaluator) error {
+		err = x.evaluate(ctx, x.db.Prepared(tx), q.Labels, func(e *evaluator) error {
 			frequent, err = e.frequentWords(ctx)
 			return err
 		})
@@ -229,7 +230,7 @@ func shuffled(words []wordCount, seed string) []wordCount {
 }
 
 // askedWords returns the words that were searched for most often.
-func askedWords(ctx context.Context, q querier, labels []string) ([]wordCount, error) {
+func askedWords(ctx context.Context, q database.Querier, labels []string) ([]wordCount, error) {
 	where, args := conditions{labels: labels}.where()
 	return wordCounts(ctx, q,
 		`SELECT word, sum(n) AS n FROM queries d WHERE `+where+` GROUP BY word ORDER BY n DESC, word LIMIT ?`,
@@ -265,9 +266,9 @@ func (e *evaluator) frequentWords(ctx context.Context) ([]wordCount, error) {
 	return out, err
 }
 
-func wordCounts(ctx context.Context, q querier, text string, args ...any) ([]wordCount, error) {
+func wordCounts(ctx context.Context, q database.Querier, text string, args ...any) ([]wordCount, error) {
 	var out []wordCount
-	err := collect(ctx, q, func(rows *sql.Rows) error {
+	err := database.Collect(ctx, q, func(rows *sql.Rows) error {
 		var w wordCount
 		err := rows.Scan(&w.word, &w.n)
 		out = append(out, w)
