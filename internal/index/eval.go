@@ -33,8 +33,8 @@ type evaluator struct {
 	m       *matched      // what the request that was gathered last matches
 	vectors *vectors.View // of the labels of the view; nil until they are needed
 
-	negated int                  // how many negations the current part of the query is in
-	known   map[query.Node]found // what conditions on words match, because some queries repeat them
+	negated int                    // how many negations the current part of the query is in
+	known   map[query.Node]matches // what conditions on words match, because some queries repeat them
 }
 
 // maxKnown is how many conditions on words are remembered during a search.
@@ -75,8 +75,8 @@ func (x *Index) evaluate(ctx context.Context, tx *database.Prepared, labels []st
 	return v.Fault(err)
 }
 
-// A found is the documents that a part of a query's tree matches.
-type found struct {
+// A matches has the documents that a part of a query's tree matches.
+type matches struct {
 	docs segment.Docs // may be changed
 	// void reports whether the part contains nothing to search for, such
 	// as a dash alone. A void part is ignored.
@@ -85,7 +85,7 @@ type found struct {
 }
 
 // addLeaves adds conditions. Of very many, it keeps the rarest.
-func (f *found) addLeaves(leaves []*leaf) {
+func (f *matches) addLeaves(leaves []*leaf) {
 	if f.leaves = append(f.leaves, leaves...); len(f.leaves) > 4*maxRanked {
 		f.leaves = rarest(f.leaves, 2*maxRanked)
 	}
@@ -116,7 +116,7 @@ func leavesOf(list []*leaf) []*segment.Leaf {
 }
 
 // clone returns a copy that may be changed.
-func (f found) clone() found {
+func (f matches) clone() matches {
 	f.docs, f.leaves = f.docs.Clone(), slices.Clone(f.leaves)
 	for i, l := range f.leaves {
 		copied, weighed := *l, *l.Leaf
@@ -127,10 +127,10 @@ func (f found) clone() found {
 }
 
 // eval returns the documents that match a tree.
-func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
+func (e *evaluator) eval(ctx context.Context, n query.Node) (matches, error) {
 	switch n := n.(type) {
 	case query.All:
-		return found{docs: e.view.All()}, nil
+		return matches{docs: e.view.All()}, nil
 	case query.And:
 		f, err := e.and(ctx, n.Nodes)
 		if err != nil || len(n.Optional) == 0 {
@@ -151,7 +151,7 @@ func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 		return f, err
 	case query.Range:
 		docs, err := e.inRange(ctx, n)
-		return found{docs: docs}, err
+		return matches{docs: docs}, err
 	}
 	field, text := fieldOf(n)
 	if field == "" || field == "title" || field == "content" {
@@ -161,14 +161,14 @@ func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 		f, err := e.words(ctx, n, field)
 		if _, cheap := n.(query.Term); !cheap && err == nil && !e.ended && len(e.known) < maxKnown {
 			if e.known == nil {
-				e.known = map[query.Node]found{}
+				e.known = map[query.Node]matches{}
 			}
 			e.known[n] = f.clone()
 		}
 		return f, err
 	}
 	docs, err := e.field(ctx, n, field, text)
-	return found{docs: docs}, err
+	return matches{docs: docs}, err
 }
 
 // fieldOf returns the field and the text of a leaf.
@@ -189,8 +189,8 @@ func fieldOf(n query.Node) (field, text string) {
 }
 
 // and returns the documents that match all nodes and none of the negated ones.
-func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) {
-	out := found{void: true}
+func (e *evaluator) and(ctx context.Context, nodes []query.Node) (matches, error) {
+	out := matches{void: true}
 	var not segment.Docs
 	for _, n := range nodes {
 		no, negated := n.(query.Not)
@@ -204,7 +204,7 @@ func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 		}
 		switch {
 		case err != nil && e.cut(ctx, err): // nothing is known about the rest
-			return found{docs: e.view.None()}, nil
+			return matches{docs: e.view.None()}, nil
 		case err != nil:
 			return out, err
 		case f.void:
@@ -231,8 +231,8 @@ func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 }
 
 // or returns the documents that match any node.
-func (e *evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
-	out := found{void: true}
+func (e *evaluator) or(ctx context.Context, nodes []query.Node) (matches, error) {
+	out := matches{void: true}
 	for _, n := range nodes {
 		f, err := e.eval(ctx, n)
 		if err != nil && e.cut(ctx, err) {
@@ -256,7 +256,7 @@ func (e *evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
 
 // words returns the documents that match a condition on words, such as a phrase
 // or a prefix.
-func (e *evaluator) words(ctx context.Context, n query.Node, field string) (found, error) {
+func (e *evaluator) words(ctx context.Context, n query.Node, field string) (matches, error) {
 	if w, ok := n.(query.Wildcard); ok && strings.Trim(w.Pattern, "*?") == "" {
 		return e.eval(ctx, query.All{})
 	}
@@ -274,18 +274,18 @@ func (e *evaluator) words(ctx context.Context, n query.Node, field string) (foun
 		l.Leaf = e.search.NewVariants(fields)
 	}
 	if err := e.gather(ctx, l, n); err != nil && !e.cut(ctx, err) {
-		return found{}, err
+		return matches{}, err
 	}
 	if len(l.patterns) == 0 {
 		_, wildcard := n.(query.Wildcard)
-		return found{void: !wildcard, docs: e.view.None()}, nil
+		return matches{void: !wildcard, docs: e.view.None()}, nil
 	}
 	docs, err := e.search.Docs(ctx, l.Leaf)
 	if err != nil && !e.cut(ctx, err) {
-		return found{}, err
+		return matches{}, err
 	}
 	l.docs = docs.Count()
-	return found{docs: docs, leaves: []*leaf{l}}, nil
+	return matches{docs: docs, leaves: []*leaf{l}}, nil
 }
 
 // every returns the documents that meet conditions. The labels are those of the

@@ -83,7 +83,7 @@ func (e *evaluator) options() retrieval.Options {
 
 // matched is what a query matches.
 type matched struct {
-	found
+	matches
 	n        int          // how many documents
 	complete segment.Docs // those with all words that count; nil unless some are enough
 	words    int          // how many these are
@@ -181,7 +181,7 @@ func (e *evaluator) match(ctx context.Context, r *retrieval.Request) (*matched, 
 	var err error
 	switch {
 	case p.Tree != nil:
-		m.found, err = e.eval(ctx, p.Tree)
+		m.matches, err = e.eval(ctx, p.Tree)
 	case p.Some:
 		err = e.matchSome(ctx, m, p, c)
 	default:
@@ -220,7 +220,7 @@ func (e *evaluator) matchAll(ctx context.Context, m *matched, p *retrieval.Plan)
 	for i, w := range p.Words {
 		nodes[i] = w.Node
 	}
-	if m.found, err = e.and(ctx, nodes); err != nil {
+	if m.matches, err = e.and(ctx, nodes); err != nil {
 		return err
 	}
 	for _, sign := range p.Signs {
@@ -286,13 +286,13 @@ func (e *evaluator) matchSome(ctx context.Context, m *matched, p *retrieval.Plan
 		if err != nil {
 			return err
 		}
-		m.either(found{docs: docs, leaves: []*leaf{l}})
+		m.either(matches{docs: docs, leaves: []*leaf{l}})
 	}
 	return nil
 }
 
 // either adds what another condition matches.
-func (f *found) either(more found) {
+func (f *matches) either(more matches) {
 	switch {
 	case more.void:
 		return

@@ -251,8 +251,8 @@ type version struct {
 	Term int64 `json:"_primary_term"`
 }
 
-// A found is a row with its version.
-type found struct {
+// A versionedRow is a row with its version.
+type versionedRow struct {
 	version
 	row row
 }
@@ -263,10 +263,10 @@ var onlyRow = object{"excludes": []string{"text", "kept", "hit"}}
 // latest returns the rows of the documents with some IDs, by ID. It sees all
 // changes, not only those that searches see, and those that only the primary shard
 // has yet.
-func (s *Store) latest(ctx context.Context, ids []string, source any) (map[string]*found, error) {
-	out := map[string]*found{}
+func (s *Store) latest(ctx context.Context, ids []string, source any) (map[string]*versionedRow, error) {
+	out := map[string]*versionedRow{}
 	err := s.get(ctx, inDocuments, ids, source, func(id string, v version, data json.RawMessage) error {
-		f := &found{version: v}
+		f := &versionedRow{version: v}
 		out[id] = f
 		return json.Unmarshal(data, &f.row)
 	})

@@ -333,7 +333,7 @@ func (r vectorRow) with(field string, v []float32) object {
 
 // store computes and stores the vectors of a batch. rows are the documents that it
 // is about.
-func (b *embedBatch) store(ctx context.Context, e embed.Embedder, rows map[string]*found) error {
+func (b *embedBatch) store(ctx context.Context, e embed.Embedder, rows map[string]*versionedRow) error {
 	if len(b.texts) > 0 {
 		vectors, err := embed.Documents(ctx, e, b.texts)
 		if err != nil {

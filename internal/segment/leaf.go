@@ -39,11 +39,11 @@ type Leaf struct {
 // A part is the result of a leaf in one segment.
 type part struct {
 	terms   []entry
-	first   [1]entry // where terms begins
-	many    Bits     // numbers of the terms in the dictionary, once there are more than maxEntries; terms is empty then
-	phrases []found  // in the order in which they were found
-	docs    Bits     // documents of phrases
-	all     *found   // terms and phrases, once a leaf that has more than a term is ranked
+	first   [1]entry      // where terms begins
+	many    Bits          // numbers of the terms in the dictionary, once there are more than maxEntries; terms is empty then
+	phrases []frequencies // in the order in which they were found
+	docs    Bits          // documents of phrases
+	all     *frequencies  // terms and phrases, once a leaf that has more than a term is ranked
 }
 
 // none reports whether the part finds nothing.
@@ -81,8 +81,8 @@ func (p *part) each(s *Segment, f func(e entry) error) error {
 	return nil
 }
 
-// A found is a list of chunks and the weighed frequency of a leaf in each.
-type found struct {
+// A frequencies is a list of chunks and the weighed frequency of a leaf in each.
+type frequencies struct {
 	chunks []uint32
 	tf     []float32
 	most   float32 // the greatest of tf
@@ -290,7 +290,7 @@ func (s *Search) phrase(ctx context.Context, p *part, terms []entry, slop int, f
 	byDF := slices.Clone(inOrder)
 	slices.SortFunc(byDF, func(a, b *cursor) int { return cmp.Compare(a.e.df, b.e.df) })
 	lead := byDF[0]
-	var l found
+	var l frequencies
 search:
 	for lead.chunk != noChunk {
 		if err := s.spend(ctx, 1); err != nil {
@@ -596,7 +596,7 @@ func (s *Search) gatherPart(ctx context.Context, p *part, c *cursor, fields Fiel
 		}
 	}
 	s.kept += n
-	l := &found{}
+	l := &frequencies{}
 	if s.kept <= maxKept {
 		l.chunks, l.tf = make([]uint32, 0, n), make([]float32, 0, n)
 	}
@@ -616,7 +616,7 @@ func (s *Search) gatherPart(ctx context.Context, p *part, c *cursor, fields Fiel
 }
 
 // limit computes the greatest frequency.
-func (l *found) limit() {
+func (l *frequencies) limit() {
 	for _, tf := range l.tf {
 		l.most = max(l.most, tf)
 	}

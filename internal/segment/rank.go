@@ -231,7 +231,7 @@ func (r *ranking) segment(ctx context.Context, i int, leaves []*Leaf) error {
 		weight := l.Weight * r.s.c.idf(l.df)
 		switch {
 		case p.all != nil && len(p.all.chunks) > 0:
-			list = append(list, ranked{scorer: &foundScorer{found: p.all, weight: weight}})
+			list = append(list, ranked{scorer: &frequencyScorer{frequencies: p.all, weight: weight}})
 		case p.all == nil: // terms of which a chunk has only one
 			for _, e := range p.terms {
 				c := r.s.cursor()
@@ -417,14 +417,14 @@ func (c *cursor) score() float32 {
 	return c.weight * saturate(c.weigh(c.r.s.c.norms, c.i))
 }
 
-// A foundScorer is a scorer over a list in memory.
-type foundScorer struct {
-	*found
+// A frequencyScorer is a scorer over a list in memory.
+type frequencyScorer struct {
+	*frequencies
 	weight float32
 	i      int
 }
 
-func (l *foundScorer) limit(from, to uint32) float32 {
+func (l *frequencyScorer) limit(from, to uint32) float32 {
 	i := l.i
 	if i < len(l.chunks) && l.chunks[i] < from {
 		n, _ := slices.BinarySearch(l.chunks[i:], from)
@@ -436,7 +436,7 @@ func (l *foundScorer) limit(from, to uint32) float32 {
 	return l.weight * saturate(l.most) * (1 + 1e-5)
 }
 
-func (l *foundScorer) add(r *ranking, from, to uint32) {
+func (l *frequencyScorer) add(r *ranking, from, to uint32) {
 	for ; l.i < len(l.chunks) && l.chunks[l.i] < to; l.i++ {
 		o := (l.chunks[l.i] - from) % window
 		r.scores[o] += l.weight * saturate(l.tf[l.i])
@@ -444,7 +444,7 @@ func (l *foundScorer) add(r *ranking, from, to uint32) {
 	}
 }
 
-func (l *foundScorer) seek(target uint32) uint32 {
+func (l *frequencyScorer) seek(target uint32) uint32 {
 	if l.i < len(l.chunks) && l.chunks[l.i] < target {
 		if l.i+1 < len(l.chunks) && l.chunks[l.i+1] >= target {
 			l.i++
@@ -459,6 +459,6 @@ func (l *foundScorer) seek(target uint32) uint32 {
 	return l.chunks[l.i]
 }
 
-func (l *foundScorer) seekAbove(target, _ uint32, _, _ float32) uint32 { return l.seek(target) }
+func (l *frequencyScorer) seekAbove(target, _ uint32, _, _ float32) uint32 { return l.seek(target) }
 
-func (l *foundScorer) score() float32 { return l.weight * saturate(l.tf[l.i]) }
+func (l *frequencyScorer) score() float32 { return l.weight * saturate(l.tf[l.i]) }
