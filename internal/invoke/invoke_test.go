@@ -129,6 +129,8 @@ func TestRefusedBodies(t *testing.T) {
 		{"a string", `"x"`, "invalid request", "must be a JSON object"},
 		{"null", `null`, "invalid request", "must be a JSON object"},
 		{"unknown field", `{"server":"echo","tool_name":"t"}`, "unknown field", `"server", did you mean "server_id"?`},
+		{"twice", `{"server_id":"echo","tool_name":"t","server_id":"off"}`, "duplicate field", `"server_id"`},
+		{"twice, once null", `{"server_id":null,"server\u005fid":"off"}`, "duplicate field", `"server_id"`},
 		{"another", `{"server_id":"echo","toolName":"t"}`, "unknown field", `did you mean "tool_name"?`},
 		{"a strange one", `{"zzzzzzzzzzzz\u001b":1}`, "unknown field",
 			`"zzzzzzzzzzzz\x1b"; known fields are "server_id", `},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -37,9 +36,9 @@ const (
 )
 
 // parse parses the body of POST /invoke (FR-7.2, FR-7.3). It reports the first
-// error in this order: malformed JSON, unknown fields, server_id, tool_name or
-// method, arguments or params. The content of arguments and params
-// is not checked. It is sent to the server unchanged.
+// error in this order: malformed JSON, unknown or duplicate fields, server_id,
+// tool_name or method, arguments or params. The content of arguments and params is
+// not checked. It is sent to the server unchanged.
 func parse(body []byte) (request, *failure) {
 	f, fail := readFields(body)
 	if fail != nil {
@@ -70,14 +69,22 @@ func readFields(body []byte) (fields, *failure) {
 	case bytes.TrimSpace(body)[0] != '{':
 		return nil, malformed(textInvalid, "the body must be a JSON object, for example %s", example)
 	}
-	var f fields
-	_ = json.Unmarshal(body, &f) // a valid object
-	for _, name := range slices.Sorted(maps.Keys(f)) {
-		if !slices.Contains(known, name) {
+	f, seen := fields{}, map[string]bool{}
+	d := json.NewDecoder(bytes.NewReader(body)) // without errors: the body is a valid object
+	_, _ = d.Token()
+	for d.More() {
+		key, _ := d.Token()
+		name, _ := key.(string)
+		var value json.RawMessage
+		_ = d.Decode(&value)
+		switch {
+		case !slices.Contains(known, name):
 			return nil, malformed("unknown field", "the body has an unknown field %s%s", spell.Quote(name), meant(name))
+		case seen[name]:
+			return nil, malformed("duplicate field", "the body has %q twice", name)
 		}
-		if string(f[name]) == "null" {
-			delete(f, name)
+		if seen[name] = true; string(value) != "null" {
+			f[name] = value
 		}
 	}
 	return f, nil

@@ -102,7 +102,6 @@ func SearchChunks(ctx context.Context, s ChunkStore, q search.ChunkQuery, o Opti
 	if err != nil {
 		return nil, err
 	}
-	page := &search.ChunkPage{Staged: r.Plan.Some}
 	// One or two words that a document has say exactly what is wanted.
 	if both && !r.Plan.Some && c.Total == 0 {
 		r.Plan = newPlan(q.Text, o.Languages, true)
@@ -111,7 +110,7 @@ func SearchChunks(ctx context.Context, s ChunkStore, q search.ChunkQuery, o Opti
 			return nil, err
 		}
 	}
-	page.Total, page.Partial = c.Total, c.Partial
+	page := &search.ChunkPage{Total: c.Total, Staged: r.Plan.Some, Partial: c.Partial}
 	page.Hits, err = s.ReadChunks(ctx, r, rankChunks(r.Plan, c, q.Top))
 	return page, err
 }

@@ -260,7 +260,7 @@ func TestSearchChunks(t *testing.T) {
 					return &chunks
 				}
 				return &Candidates{}
-			}, []float64{0, .4}, true, false},
+			}, []float64{0, .4}, true, true},
 		{"by meaning", search.ChunkQuery{Text: query.MustParse("red boat"), Ranking: search.ByMeaning, Top: 5},
 			always(Candidates{Total: 2, Chunks: []Chunk{{Document: 1, Cosine: .5, HasCosine: true},
 				{Document: 2, Cosine: -.4, HasCosine: true}}}), []float64{0}, false, false},

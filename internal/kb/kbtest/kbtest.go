@@ -313,6 +313,7 @@ func testSearch(t *testing.T, b kb.Base) {
 		{kb.SearchQuery{Query: "How does the revaluation of pensions work?"}, 2},
 		{kb.SearchQuery{Query: "revaluation zebras"}, 2}, // with OR
 		{kb.SearchQuery{Query: "zebras"}, 0},
+		{kb.SearchQuery{Query: "the zebras"}, 0}, // a word that every question has does not count
 		{kb.SearchQuery{Query: `"unclosed (quote`}, 0},
 		{kb.SearchQuery{Query: "revaluation -pension"}, 0}, // a word that is excluded never comes back
 		{kb.SearchQuery{Query: "zebras -pension"}, 0},
