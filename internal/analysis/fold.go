@@ -25,8 +25,8 @@ func IsCJK(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsMark(r)
 	case r == '々', r == '〆', r == '〇', r == '〻':
 		return true
-	case r >= 0x1100 && r <= 0x11FF, r >= 0x3105 && r <= 0x318E, r >= 0x31A0 &&
-		r <= 0x31FF, // jamo, Bopomofo, small kana
+	case r >= 0x1100 && r <= 0x11FF, r >= 0x3105 && r <= 0x318E,
+		r >= 0x31A0 && r <= 0x31FF, // jamo, Bopomofo, small kana
 		r >= 0x3400 && r <= 0x4DBF, r >= 0xA960 && r <= 0xA97F, r >= 0xD7B0 && r <= 0xD7FF,
 		r >= 0xF900 && r <= 0xFAFF, r >= 0x1AFF0 && r <= 0x1B16F, r >= 0x20000 && r <= 0x3FFFD:
 		return unicode.IsLetter(r)

@@ -78,8 +78,7 @@ func (x *finder) find(ctx context.Context) (c *Candidates, similar []string, err
 		return c, nil, err
 	}
 	again := false
-	if x.meaning && r.Vector == nil && x.extends() && (c.Total == 0 ||
-		c.Complete == 0) { // words alone do not answer the query
+	if x.meaning && r.Vector == nil && x.extends() && c.Complete == 0 { // words alone do not answer the query
 		if err := x.embed(ctx, max(x.o.Wait, emptyWait)); err != nil {
 			return nil, nil, err
 		}

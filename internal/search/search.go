@@ -346,7 +346,7 @@ type ChunkQuery struct {
 	Top     int // how many chunks to return
 }
 
-// A Ranking says whether chunks are ordered by words, by meaning, or by both.
+// A Ranking is the order of chunks: by words, by meaning, or by both.
 type Ranking int
 
 // The rankings.

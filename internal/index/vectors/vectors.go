@@ -109,7 +109,7 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// loadAll loads the sets that are due anew.
+// loadAll loads again the sets that are due.
 func (s *Store) loadAll(ctx context.Context) error {
 	s.mu.Lock()
 	sets := slices.Collect(maps.Values(s.sets))
@@ -173,7 +173,7 @@ type set struct {
 
 func newSet(label string) *set { return &set{label: label, stale: map[int64]int64{}} }
 
-// due reports whether the set should be loaded anew, because it is not complete, or
+// due reports whether the set should be loaded again, because it is not complete, or
 // because the tail is so long that it takes long to add to it, and many vectors of
 // the block may be gone.
 func (s *set) due() bool {
