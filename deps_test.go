@@ -43,7 +43,7 @@ var deps = map[string]string{
 	"vector": "", "vector/faiss": "", "fusion": "",
 
 	// Storage, indexing and background work.
-	"retrieval":  "analysis fusion passage query search",
+	"retrieval":  "analysis document fusion passage query search",
 	"ingest":     "document extract chunk ignore sanitize",
 	"opensearch": "document search analysis query embed httpclient passage relevance retrieval",
 	"indexing":   "document index ingest embed search terminal sanitize",

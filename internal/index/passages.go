@@ -86,30 +86,42 @@ func (c *contents) chunkRow(x passage.Chunk) int64 {
 	return rowOf(c.chunks[x.Number].Document, c.chunks[x.Number].Number)
 }
 
-// Contents reads the rows of chunks.
+// Contents reads chunks.
 func (c *contents) Contents(ctx context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
 	out, rows := make([]passage.Content, len(chunks)), make([]int64, len(chunks))
 	for i, x := range chunks {
 		rows[i] = c.chunkRow(x)
 	}
-	return out, database.Collect(ctx, c.e.tx, func(rows *sql.Rows) error {
+	pieces := make([]piece, len(chunks))
+	err := database.Collect(ctx, c.e.tx, func(rows *sql.Rows) error {
 		var i int
 		var x passage.Content
 		err := rows.Scan(&i, &x.Offset, &x.Length, &x.Heading, &x.TextSize, &x.Lang)
-		if err == nil {
-			out[i] = x
+		if err != nil {
+			return err
 		}
-		return err
+		n := min(x.Length, passage.MaxChunk)
+		around := int64(0)
+		if n < passage.LongChunk { // it may be short
+			around = passage.Around
+		}
+		pieces[i] = piece{doc: c.list[chunks[i].Document].Number, from: max(x.Offset-around, 0),
+			to: min(x.Offset+n+around, x.TextSize)}
+		x.Start = pieces[i].from
+		out[i] = x
+		return nil
 	}, chunkRowsQuery, database.List(rows))
+	if err == nil {
+		err = readPieces(ctx, c.e.tx, pieces)
+	}
+	for i, p := range pieces {
+		out[i].Text = string(p.text)
+	}
+	return out, err
 }
 
 const chunkRowsQuery = `SELECT j.key, c.off, c.len, c.heading, d.text_size, d.lang
 	FROM json_each(?) j CROSS JOIN chunks c ON c.id=j.value CROSS JOIN docs d ON d.id=c.id>>20`
-
-// Window reads a part of the text of a chunk's document.
-func (c *contents) Window(ctx context.Context, x passage.Chunk, from, to int64) (string, error) {
-	return window(ctx, c.e.tx, c.list[x.Document].Number, from, to)
-}
 
 // Locate sets the pages and the headings of passages.
 func (c *contents) Locate(ctx context.Context, places []passage.Place) error {

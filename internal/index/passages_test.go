@@ -42,8 +42,8 @@ func passagesOf(t *testing.T, x *index.Index, text string, chars int) []search.H
 // replaced with it.
 func TestPassagePages(t *testing.T) {
 	x := open(t, t.TempDir())
-	d := guide("a", "a.pdf", "One walrus.", strings.Repeat("Two seals swim. ", 40),
-		strings.Repeat("Three whales sing. ", 40))
+	d := guide("a", "a.pdf", "One walrus.", strings.Repeat("Two seals swim. ", 10),
+		strings.Repeat("Three whales sing. ", 10))
 	d.Pages = []document.Page{{Offset: 0, Label: "iv"}, {Offset: d.Chunks[1].Offset, Label: "1"},
 		{Offset: d.Chunks[2].Offset + 40, Label: "2"}}
 	put(t, x, d, guide("a", "b.md", "A pageless narwhal."))
@@ -82,7 +82,7 @@ func TestPassagePagesOfShortOnes(t *testing.T) {
 	for _, h := range passagesOf(t, x, "walrus signs treaty", 6000) {
 		for _, p := range h.Passages {
 			pages[h.Path] += p.Page
-			if n := utf8.RuneCountInString(p.Text); h.Path != "best.md" && n > 250 {
+			if n := utf8.RuneCountInString(p.Text); h.Path != "best.md" && n > 300 {
 				t.Errorf("the passage of %s has %d characters, want a short one", h.Path, n)
 			}
 		}
@@ -169,7 +169,7 @@ func TestPassagesWorthTheirTokens(t *testing.T) {
 			}
 			texts[p.Text] = true
 			if n := utf8.RuneCountInString(p.Text); !strings.Contains(p.Text, "walrus") &&
-				(n > 250 || len(h.Passages) > 1) {
+				(n > 300 || len(h.Passages) > 1) {
 				t.Errorf("%s has %d passages, one of %d characters, which answers little: %q", h.Path,
 					len(h.Passages), n, p.Text)
 			}

@@ -355,7 +355,7 @@ func (e *evaluator) rank(ctx context.Context, m *matched, r *retrieval.Request) 
 	if err != nil && !e.timedOut(ctx, err) {
 		return nil, err
 	}
-	same, err := e.inLanguage(ctx, r.Plan.Language, hits[:min(len(hits), retrieval.NearHits)])
+	traits, err := e.traits(ctx, r.Plan, hits[:min(len(hits), retrieval.NearHits)])
 	if err != nil && !e.timedOut(ctx, err) {
 		return nil, err
 	}
@@ -364,7 +364,8 @@ func (e *evaluator) rank(ctx context.Context, m *matched, r *retrieval.Request) 
 	for _, h := range hits {
 		seen[h.Row] = true
 		d := candidate(h)
-		d.Complete, d.Same = m.complete != nil && h.In(m.complete), same[h.Row]
+		d.Complete = m.complete != nil && h.In(m.complete)
+		d.Named, d.Same = traits[h.Row].named, traits[h.Row].same
 		d.Titled = slices.ContainsFunc(titled, func(t segment.Hit) bool { return t.Row == h.Row })
 		out = append(out, d)
 	}
@@ -416,26 +417,30 @@ func (e *evaluator) titled(
 	return e.search.Top(ctx, leaves, docs, retrieval.TitleHits)
 }
 
-// inLanguage returns the documents of hits that are in a language, or whose language
-// is not known.
-func (e *evaluator) inLanguage(ctx context.Context, lang string, hits []segment.Hit) (map[int64]bool, error) {
-	if lang == "" || len(hits) == 0 {
+// A trait is what a document is preferred for, beside its words.
+type trait struct{ named, same bool }
+
+// traits returns the traits of the documents of hits by their rows.
+func (e *evaluator) traits(ctx context.Context, p *retrieval.Plan, hits []segment.Hit) (map[int64]trait, error) {
+	if p.Names == nil && p.Language == "" || len(hits) == 0 {
 		return nil, nil
 	}
 	numbers := make([]int64, len(hits))
 	for i, h := range hits {
 		numbers[i] = h.Row
 	}
-	same := map[int64]bool{}
-	return same, database.Collect(ctx, e.tx, func(rows *sql.Rows) error {
+	out := make(map[int64]trait, len(hits))
+	return out, database.Collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var row int64
-		err := rows.Scan(&row)
-		same[row] = true
+		var lang, filename string
+		err := rows.Scan(&row, &lang, &filename)
+		out[row] = trait{named: slices.Contains(p.Names, retrieval.NameKey(filename)),
+			same: p.Language != "" && (lang == "" || lang == p.Language)}
 		return err
-	}, languageQuery, database.List(numbers), lang)
+	}, traitsQuery, database.List(numbers))
 }
 
-const languageQuery = `SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value WHERE d.lang IN (?, '')`
+const traitsQuery = `SELECT d.id, d.lang, d.filename FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value`
 
 // gatherChunks returns the best chunks of documents that match, and those that are
 // nearest in meaning of the same documents and of the nearest ones.

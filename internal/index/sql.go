@@ -11,7 +11,7 @@ import (
 
 // hotQueries are prepared once for each connection that reads.
 var hotQueries = slices.Concat(segments.Reads, queue.Reads, []string{
-	columnQuery("modified"), hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery, languageQuery})
+	columnQuery("modified"), hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery, traitsQuery})
 
 // readSegments is read for a function that reads segments. If another process
 // merges segments away meanwhile, the function is called again with a later

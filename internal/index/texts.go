@@ -174,21 +174,25 @@ type piece struct {
 	text          []byte // before from; readPieces adds the rest
 }
 
-// readPieces reads the texts of pieces of different documents. Bounds beyond a
-// text are reduced to its length.
+// readPieces reads the texts of pieces. Bounds beyond a text are reduced to its
+// length.
 func readPieces(ctx context.Context, q database.Querier, pieces []piece) error {
 	var parts []int64
-	of := make(map[int64]*piece, len(pieces))
+	of := make(map[int64][]*piece, len(pieces)) // by part
 	for i := range pieces {
 		p := &pieces[i]
-		of[p.doc] = p
 		for n := max(p.from, 0) / textPart; p.from < p.to && n < maxParts && n*textPart < p.to; n++ {
-			parts = append(parts, rowOf(p.doc, int(n)))
+			row := rowOf(p.doc, int(n))
+			if of[row] == nil {
+				parts = append(parts, row)
+			}
+			of[row] = append(of[row], p)
 		}
 	}
 	if parts == nil {
 		return nil
 	}
+	slices.Sort(parts) // a piece is made of parts in their order
 	return database.Collect(ctx, q, func(rows *sql.Rows) error {
 		var id int64
 		var size int
@@ -196,11 +200,14 @@ func readPieces(ctx context.Context, q database.Querier, pieces []piece) error {
 		if err := rows.Scan(&id, &size, &body); err != nil {
 			return err
 		}
-		p := of[id>>chunkBits]
 		before := id & (maxParts - 1) * textPart // bytes before this part of the text
-		var err error
-		p.text, err = appendText(p.text, size, body, p.from-before, p.to-before)
-		return err
+		for _, p := range of[id] {
+			var err error
+			if p.text, err = appendText(p.text, size, body, p.from-before, p.to-before); err != nil {
+				return err
+			}
+		}
+		return nil
 	}, partsQuery, database.List(parts))
 }
 

@@ -16,7 +16,7 @@ import (
 // mappingVersion is the version of the indexes. It is incremented with each
 // change of what is stored. Indexes of another version are refused: they are
 // copied to new ones; see [Store.Switch].
-const mappingVersion = 2
+const mappingVersion = 3
 
 // leastReadable is the oldest version of indexes that can be copied from.
 const leastReadable = 2
@@ -222,7 +222,7 @@ func (s *Store) body(n newIndex) object {
 		settings["similarity"] = object{"weighed": object{"type": "BM25", "k1": relevance.K1 * scale, "b": 0}}
 		mappings["properties"] = documentFields
 		mappings["_source"] = object{"excludes": []string{"all", "title_tokens", "text_tokens", "words", "title_words",
-			"title_key", "hit", "chunks"}}
+			"title_key", "name_key", "hit", "chunks"}}
 	case inVectors:
 		settings["knn"] = true
 		mappings["properties"] = object{"number": number, "label": keyword, "print": keyword, "n": number,
@@ -258,7 +258,7 @@ var documentFields = object{
 	"print": value,
 	"text":  stored, "kept": kept, "hit": value,
 	"all": tokens, "title_tokens": tokens, "text_tokens": tokens, "words": keyword, "title_words": keyword,
-	"title_key": keyword,
+	"title_key": keyword, "name_key": keyword,
 	"chunks": object{"type": "nested", "properties": object{
 		"n": number, "off": number, "end": number,
 		"kept": object{"type": "keyword", "index": false, "doc_values": false, "store": true},

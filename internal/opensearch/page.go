@@ -140,7 +140,7 @@ func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retriev
 	if missing != nil {
 		texts := 1
 		if r.Passages > 0 {
-			texts = passage.OfDocument
+			texts = passage.MaxChunks
 		}
 		list = append(list, f.m.rowsOf(missing, texts, others, rows))
 	}
@@ -274,31 +274,18 @@ func (c *contents) chunkOf(x passage.Chunk) chunk {
 	return c.chunks[x.Number]
 }
 
-// Contents returns what is known of chunks.
+// Contents returns chunks with their texts.
 func (c *contents) Contents(_ context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
 	out := make([]passage.Content, len(chunks))
 	for i, x := range chunks {
 		k, r := c.chunkOf(x), c.rows[x.Document]
 		out[i] = passage.Content{Offset: int64(k.Offset), Length: int64(len(k.Text)), TextSize: r.TextSize,
-			Heading: k.Heading, Lang: r.Lang}
-	}
-	return out, nil
-}
-
-// Window returns a part of the text of a chunk's document. It only reads what is
-// not stored with the chunk.
-func (c *contents) Window(ctx context.Context, x passage.Chunk, from, to int64) (string, error) {
-	k := c.chunkOf(x)
-	for _, known := range []struct {
-		off  int
-		text string
-	}{{k.Offset, k.Text}, {k.Offset - k.Before, k.Around}} {
-		if off := int64(known.off); off <= from && from <= to && to <= off+int64(len(known.text)) {
-			return known.text[from-off : to-off], nil
+			Heading: k.Heading, Lang: r.Lang, Text: document.Truncate(k.Text, passage.MaxChunk), Start: int64(k.Offset)}
+		if k.Around != "" {
+			out[i].Text, out[i].Start = k.Around, int64(k.Offset-k.Before)
 		}
 	}
-	_, text, err := c.s.window(ctx, c.rows[x.Document].ID, c.m.labels, []string{"number"}, from, to)
-	return text, err
+	return out, nil
 }
 
 // Locate sets the pages and headings of passages.

@@ -61,6 +61,7 @@ type row struct {
 	Words       []string   `json:"words,omitempty"` // of the title and the text, as people write them
 	TitleWords  []string   `json:"title_words,omitempty"`
 	TitleKey    string     `json:"title_key,omitempty"`
+	NameKey     string     `json:"name_key,omitempty"` // see [retrieval.NameKey]
 	Chunks      []chunkRow `json:"chunks,omitempty"`
 }
 
@@ -141,7 +142,7 @@ var (
 		"hash", "text_size", "tags", "created", "updated", "chunk_count"}
 	rowFields = append([]string{"url", "lang", "mimetype", "filetype", "host", "size", "modified", "same_text"},
 		recordFields...)
-	hitFields = append([]string{"title_key", "print"}, rowFields...)
+	hitFields = append([]string{"title_key", "name_key", "print"}, rowFields...)
 )
 
 // packed returns hitFields of the row as one text, which is read faster than many

@@ -111,7 +111,7 @@ type finding struct {
 }
 
 // candidateFields are what is read of a candidate.
-var candidateFields = []string{"number", "same_text", "title_key", "lang", "print"}
+var candidateFields = []string{"number", "same_text", "title_key", "name_key", "lang", "print"}
 
 // Names of conditions that candidates are asked for.
 const (
@@ -175,6 +175,10 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 		var functions []object
 		if m.complete != nil {
 			functions = append(functions, object{"filter": m.complete, "weight": 1 + retrieval.CompleteBonus})
+		}
+		if r.Plan.Names != nil {
+			functions = append(functions, object{"filter": oneOf("name_key", r.Plan.Names),
+				"weight": 1 + retrieval.NameBonus})
 		}
 		if r.Plan.Language != "" {
 			functions = append(functions, object{"filter": oneOf("lang", []string{r.Plan.Language, ""}),
@@ -254,6 +258,9 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 		c.Document = retrieval.Document{Number: x.Number, Chunk: -1, NearChunk: -1,
 			Complete: slices.Contains(h.Matched, hasAll),
 			Titled:   slices.Contains(m.titles, x.TitleKey)}
+		if r.Plan != nil && x.NameKey != "" {
+			c.Named = slices.Contains(r.Plan.Names, x.NameKey)
+		}
 		if r.Plan != nil && r.Plan.Language != "" {
 			c.Same = x.Lang == "" || x.Lang == r.Plan.Language
 		}
@@ -264,6 +271,9 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 		if score > rankedByWord && m.byScore(r) {
 			if c.Complete { // retrieval adds the bonuses
 				score /= 1 + retrieval.CompleteBonus
+			}
+			if c.Named {
+				score /= 1 + retrieval.NameBonus
 			}
 			if c.Same {
 				score /= 1 + retrieval.LanguageBonus

@@ -11,6 +11,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/passage"
 	"knowhow/internal/relevance"
+	"knowhow/internal/retrieval"
 )
 
 // Limits on one document, as in package index.
@@ -114,6 +115,7 @@ func (r *row) analyse(d *document.Document) {
 	}
 	title, name := short(d.Title, maxWords), analyse(strings.ToValidUTF8(d.Filename, " "), l, 0)
 	r.TitleTokens, r.TitleWords, r.TitleKey = title.text, title.words, titleKey(d.Title, l)
+	r.NameKey = retrieval.NameKey(d.Filename)
 	r.All = []string{title.text, name.text}
 	text := analyse(d.Text, l, maxWords)
 	r.TextTokens, r.Words = text.text, sorted(append(text.words, title.words...))

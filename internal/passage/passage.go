@@ -13,8 +13,9 @@ import (
 	"knowhow/internal/search"
 )
 
-// MaxChunks is the number of best chunks that passages are chosen from.
-const MaxChunks = 64
+// MaxChunks is the number of best chunks that passages are chosen from. Of 210
+// questions (bench/notes/answers.md), 16 and 64 answer as many.
+const MaxChunks = 32
 
 // MaxChunk is how many bytes of a chunk are read at most.
 const MaxChunk = 64 << 10
@@ -31,25 +32,27 @@ const StartOfText = 4 << 10
 
 // Sizes of passages, in characters.
 const (
-	longest      = 1000 // preferred to the 1600 that are allowed: the rest of a long chunk says less
-	shortest     = 200
-	shortOne     = 250 // of a document that has no other passage
-	excerptSize  = 300 // of the passages after the first wholeOnes
-	wholeExcerpt = excerptSize * 5 / 4
+	shortest   = 200
+	longest    = 1600
+	wholeChunk = 1000 // of a chunk that is shown whole
+	windowSize = 300
 )
+
+// LeastScore is the part of the best score of a page below which a chunk gives
+// one excerpt, and only to a document without another passage.
+const LeastScore = 0.4
 
 // OfDocument is how many passages of a document there are at most.
 const OfDocument = 9
 
-// LeastScore is the part of the best score of a page below which chunks give no
-// passages, except for documents without another one.
-const LeastScore = 0.6
-
-// Numbers of passages.
 const (
-	wholeOnes    = 2  // the best ones are not cut to excerptSize
-	otherHits    = 7  // if there are so many other documents, half of the characters is left for them
-	chunksAtOnce = 16 // chunks that are read together
+	wholeOnes   = 2    // best chunks that are shown whole
+	windowStep  = 150  // bytes from the beginning of a window to that of the next one, at least
+	laterPart   = .002 // what a word at the end of a window counts less: of equal windows, one has more text behind its words
+	headingPart = 0.5  // what a word that is only in the heading counts
+	maxGap      = 100  // bytes between passages that become one, so that no gap hides an answer
+	spentPart   = 0.8  // of the characters that are allowed: text beyond costs more than it answers
+	leastSpent  = 1000 // characters that are spent if they are allowed
 )
 
 // A Chunk is a chunk of a document of a page of results.
@@ -59,13 +62,19 @@ type Chunk struct {
 	Score    float64
 }
 
-// A Content describes the place of a chunk in its document. It is zero if the chunk
-// does not exist.
+// A Content is the text of a chunk and its place in its document. It is zero if the
+// chunk does not exist.
 type Content struct {
-	Offset, Length int64 // in the text, in bytes
+	Offset, Length int64 // of the chunk in the text, in bytes
 	TextSize       int64 // of the whole text, in bytes
 	Heading        string
 	Lang           string // ISO 639-1
+
+	// Text is at most [MaxChunk] bytes of the chunk. If these are short (see
+	// [IsShort]), up to [Around] bytes before and after the chunk are part of it. It
+	// begins at byte Start of the whole text. It is shorter if the store is damaged.
+	Text  string
+	Start int64
 }
 
 // A Place is where a passage begins.
@@ -79,9 +88,6 @@ type Place struct {
 type Source interface {
 	// Contents reads chunks, in their order.
 	Contents(ctx context.Context, chunks []Chunk) ([]Content, error)
-	// Window returns the bytes from from up to but not including to of the text of
-	// the document of a chunk. It returns fewer if the text is damaged.
-	Window(ctx context.Context, c Chunk, from, to int64) (string, error)
 	// Locate sets the pages of passages and the headings of those that are inside
 	// of chunks; see [PageAt] and [HeadingAt].
 	Locate(ctx context.Context, places []Place) error
@@ -89,169 +95,182 @@ type Source interface {
 
 // Choose returns the passages of the documents of a page, with at most budget
 // characters in all. chunks are the best chunks of these documents, best first, and
-// one chunk of each document without a good one. conditions are those of the
-// search. The passages are taken from the
-// best chunks: the best ones whole, then excerpts, until a part of the budget is
-// spent or the scores are far below the best one. Each other document gets one
-// short excerpt. No text is repeated.
+// one chunk of each document without a good one, of score 0. conditions are those of
+// the search.
+//
+// The best chunks are shown whole. Then come short windows of all chunks by the score
+// of the chunk times the weight of the different words in the window. No text is shown
+// twice, and passages that are close together become one.
 func Choose(ctx context.Context, src Source, documents int, chunks []Chunk, conditions []Condition,
 	budget int) ([][]search.Passage, error) {
-	out, words := make([][]search.Passage, documents), newWords(conditions)
-	var begins []begin
+	if budget < shortest || len(chunks) == 0 {
+		return make([][]search.Passage, documents), nil
+	}
+	contents, err := src.Contents(ctx, chunks)
+	if err != nil {
+		return nil, err
+	}
+	words := newWords(conditions)
+	c := &choice{left: max(int(spentPart*float64(budget)), min(budget, leastSpent)), of: make([][]*passage, documents),
+		shown: map[string]bool{}}
+	known := map[string]bool{} // documents may have the same parts
+	for i, x := range contents {
+		t := newText(chunks[i], x)
+		if chunk := t.text[t.from:t.to]; !known[chunk] {
+			known[chunk] = true
+			c.texts = append(c.texts, t)
+		}
+	}
 	whole := 0
-	shown := map[string]bool{} // texts of passages
-	add := func(c Chunk, p search.Passage, n int, inside bool) {
-		budget -= n
-		shown[p.Text] = true
-		begins = append(begins, begin{c.Document, len(out[c.Document]), inside})
-		out[c.Document] = append(out[c.Document], p)
-	}
-	rest := budget * min(documents-1, otherHits) / (2 * otherHits)
-	r := reader{src: src, chunks: chunks}
-	for i, c := range chunks {
-		if budget-rest < shortest || c.Score < LeastScore*chunks[0].Score {
+	for _, t := range c.texts {
+		size := min(wholeChunk, c.left)
+		if whole == wholeOnes || size < shortest || t.chunk.Score < LeastScore*c.texts[0].chunk.Score {
 			break
 		}
-		if len(out[c.Document]) == OfDocument {
-			continue
-		}
-		x, err := r.content(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		p, err := cut(ctx, src, c, x, words, whole < wholeOnes, budget)
-		if err != nil {
-			return nil, err
-		}
-		if p.Text == "" || shown[p.Text] || overlaps(out[c.Document], p) {
-			continue
-		}
-		whole++
-		if n := utf8.RuneCountInString(p.Text); n <= budget {
-			add(c, p, n, p.Offset != x.Offset)
+		windows := t.windows(words, size, windowStep)
+		if len(windows) > 0 && c.put(slices.MaxFunc(windows, byValue)) {
+			whole++
 		}
 	}
-	// Every other document has a short one, as long as the budget lasts.
-	chunks = slices.DeleteFunc(slices.Clone(chunks), func(c Chunk) bool { return len(out[c.Document]) > 0 })
-	r = reader{src: src, chunks: chunks}
-	for i, c := range chunks {
-		if budget < shortest {
+	var windows []window
+	for _, t := range c.texts {
+		list := t.windows(words, windowSize, windowStep)
+		if s := t.chunk.Score; (s == 0 || s < LeastScore*c.texts[0].chunk.Score) && len(list) > 0 {
+			list = []window{slices.MaxFunc(list, byValue)}
+			list[0].only = true
+		}
+		windows = append(windows, list...)
+	}
+	slices.SortStableFunc(windows, func(a, b window) int { return byValue(b, a) })
+	for _, w := range windows {
+		if c.left < shortest || w.value == 0 && w.text.chunk.Score > 0 {
 			break
 		}
-		if len(out[c.Document]) > 0 {
-			continue
-		}
-		x, err := r.content(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		p, err := cut(ctx, src, c, x, words, false, min(budget, shortOne))
-		if err != nil {
-			return nil, err
-		}
-		if n := utf8.RuneCountInString(p.Text); n > 0 && n <= budget && !shown[p.Text] {
-			add(c, p, n, p.Offset != x.Offset)
+		if !w.only || c.of[w.text.chunk.Document] == nil {
+			c.put(w)
 		}
 	}
-	if len(begins) == 0 {
+	return c.passages(ctx, src, words)
+}
+
+// A choice is the passages that are shown.
+type choice struct {
+	texts []*text
+	left  int          // characters that may be spent
+	of    [][]*passage // of each document, best first
+	shown map[string]bool
+}
+
+// A passage is a part of the text of a document.
+type passage struct {
+	document int
+	from, to int64 // in the text, in bytes
+	text     string
+	heading  string
+	lang     analysis.Language
+	inside   bool // it does not begin with its chunk
+}
+
+// put shows a window, if it is not shown yet and if enough characters are left. It
+// reports whether it is shown now. A window that is close to passages of its document
+// becomes one with them.
+func (c *choice) put(w window) bool {
+	t := w.text
+	from, to := w.from, w.to
+	if isShort(t.text[from:to]) {
+		from, to = extended(t.text, from, to)
+	}
+	p := &passage{document: t.chunk.Document, from: t.start + int64(from), to: t.start + int64(to),
+		text: t.text[from:to], heading: t.heading, lang: t.lang, inside: from != t.from}
+	if isShort(p.text) && !t.whole || c.shown[p.text] {
+		return false
+	}
+	list := c.of[p.document]
+	joined, spent := *p, 0
+	var near []*passage
+	for _, o := range list {
+		switch {
+		case o.from <= p.from && p.to <= o.to:
+			return false
+		case p.from <= o.to+maxGap && o.from <= p.to+maxGap:
+			near = append(near, o)
+			if o.from < joined.from {
+				joined.from, joined.heading, joined.inside = o.from, o.heading, o.inside
+			}
+			joined.to = max(joined.to, o.to)
+			spent += utf8.RuneCountInString(o.text)
+		}
+	}
+	if near != nil {
+		joined.text = c.textOf(p.document, joined.from, joined.to)
+		if n := utf8.RuneCountInString(joined.text); n == 0 || n > longest {
+			if slices.ContainsFunc(near, func(o *passage) bool { return p.from < o.to && o.from < p.to }) {
+				return false
+			}
+			near, joined, spent = nil, *p, 0
+		}
+	}
+	n := utf8.RuneCountInString(joined.text) - spent
+	if n > c.left || near == nil && len(list) == OfDocument {
+		return false
+	}
+	c.left -= n
+	c.shown[p.text] = true
+	c.shown[joined.text] = true
+	if near != nil {
+		*near[0] = joined
+		c.of[p.document] = slices.DeleteFunc(list, func(o *passage) bool { return slices.Contains(near[1:], o) })
+		return true
+	}
+	c.of[p.document] = append(list, p)
+	return true
+}
+
+// textOf returns a part of the text of a document, or "" if it is not in the chunks.
+// Chunks follow each other without a gap.
+func (c *choice) textOf(document int, from, to int64) string {
+	var b strings.Builder
+	for at := from; at < to; {
+		i := slices.IndexFunc(c.texts, func(t *text) bool {
+			return t.chunk.Document == document && t.start <= at && at < t.start+int64(len(t.text))
+		})
+		if i < 0 {
+			return ""
+		}
+		t := c.texts[i]
+		end := min(to, t.start+int64(len(t.text)))
+		b.WriteString(t.text[at-t.start : end-t.start])
+		at = end
+	}
+	return b.String()
+}
+
+// passages returns the passages of each document with their places and matches.
+func (c *choice) passages(ctx context.Context, src Source, words *words) ([][]search.Passage, error) {
+	out := make([][]search.Passage, len(c.of))
+	var places []Place
+	for document, list := range c.of {
+		if list == nil {
+			continue
+		}
+		out[document] = make([]search.Passage, len(list))
+		for i, p := range list {
+			out[document][i] = search.Passage{Heading: p.heading, Offset: p.from, Text: p.text,
+				Matches: spansOf(analysis.Matches(p.text, p.lang, words.wanted))}
+			places = append(places, Place{document, p.inside, &out[document][i]})
+		}
+	}
+	if places == nil {
 		return out, nil
-	}
-	places := make([]Place, len(begins))
-	for i, b := range begins {
-		places[i] = Place{b.document, b.inside, &out[b.document][b.n]}
 	}
 	return out, src.Locate(ctx, places)
 }
 
-// A reader reads the contents of chunks, some at a time.
-type reader struct {
-	src      Source
-	chunks   []Chunk
-	contents []Content // of chunks from first on
-	first    int
-}
-
-// content returns the content of chunk i.
-func (r *reader) content(ctx context.Context, i int) (Content, error) {
-	if i >= r.first+len(r.contents) {
-		contents, err := r.src.Contents(ctx, r.chunks[i:min(i+chunksAtOnce, len(r.chunks))])
-		if err != nil {
-			return Content{}, err
-		}
-		r.contents, r.first = contents, i
-	}
-	return r.contents[i-r.first], nil
-}
-
-// A begin is passage n of a document. If inside is true, it does not begin with
-// its chunk.
-type begin struct {
-	document, n int
-	inside      bool
-}
-
-// overlaps reports whether a passage shares text with one of list.
-func overlaps(list []search.Passage, p search.Passage) bool {
-	return slices.ContainsFunc(list, func(o search.Passage) bool {
-		return p.Offset < o.Offset+int64(len(o.Text)) && o.Offset < p.Offset+int64(len(p.Text))
-	})
-}
-
-// cut returns the passage of a chunk: the whole chunk if whole is true or if it is
-// short, otherwise its best excerpt. A chunk that is very short gets some of the
-// text around it. The text is empty if there is no passage.
-func cut(ctx context.Context, src Source, c Chunk, x Content, words *words, whole bool, budget int) (search.Passage,
-	error) {
-	p := search.Passage{Heading: x.Heading}
-	limit := longest
-	if !whole {
-		limit = excerptSize
-	}
-	limit = min(limit, budget)
-	off, end := x.Offset, min(x.Offset+min(x.Length, MaxChunk), x.TextSize)
-	text, err := src.Window(ctx, c, off, end)
-	if err != nil || end < off || int64(len(text)) < end-off { // the store is damaged
-		return p, err
-	}
-	text = strings.ToValidUTF8(text, " ") // the same length unless the text is damaged
-	from, to := trimmed(text, 0, len(text))
-	switch n := utf8.RuneCountInString(text[from:to]); {
-	case n > limit && (whole || n > wholeExcerpt || n > budget):
-		from, to = excerptOf(text, analysis.LanguageOf(x.Lang), words, limit)
-	case n < shortest:
-		// The text around the chunk belongs to the passage.
-		begin, beyond := max(off-Around, 0), min(end+Around, x.TextSize)
-		around, err := src.Window(ctx, c, begin, beyond)
-		if err != nil || int64(len(around)) < end-begin {
-			return p, err
-		}
-		before, after := around[:off-begin], around[end-begin:]
-		for before != "" && !utf8.RuneStart(before[0]) {
-			before = before[1:]
-		}
-		text = before + text + strings.ToValidUTF8(after, "")
-		off -= int64(len(before))
-		from, to = extended(text, from+len(before), to+len(before))
-	}
-	p.Offset, p.Text = off+int64(from), text[from:to]
-	if isShort(p.Text) {
-		if !IsShort(text) {
-			return search.Passage{}, nil // the budget is too small for a passage
-		}
-		all, err := src.Window(ctx, c, 0, min(x.TextSize, shortest*utf8.UTFMax))
-		if err != nil {
-			return p, err
-		}
-		if !IsShort(all) {
-			p.Text = "" // the budget is too small for a passage
-		}
-	}
-	p.Matches = spansOf(analysis.Matches(p.Text, analysis.LanguageOf(x.Lang), words.wanted))
-	return p, nil
-}
-
 // Around is how many bytes before and after a short chunk may be in its passage.
 const Around = 2 * shortest
+
+// LongChunk is a number of bytes. A chunk that has so many is not short.
+const LongChunk = shortest * utf8.UTFMax
 
 // IsShort reports whether the text of a chunk is so short that its passage has some
 // of the text around it.

@@ -25,15 +25,15 @@ func (p *page) Contents(_ context.Context, chunks []passage.Chunk) ([]passage.Co
 	out := make([]passage.Content, len(chunks))
 	for i, c := range chunks {
 		x := p.chunks[c.Number]
-		out[i] = passage.Content{Offset: int64(x.Offset), Length: int64(x.Length),
-			TextSize: int64(len(p.docs[c.Document].Text)), Heading: x.Heading}
+		text := p.docs[c.Document].Text
+		from, to := min(x.Offset, len(text)), min(x.Offset+x.Length, len(text))
+		if passage.IsShort(text[from:to]) {
+			from, to = max(0, from-passage.Around), min(to+passage.Around, len(text))
+		}
+		out[i] = passage.Content{Offset: int64(x.Offset), Length: int64(x.Length), TextSize: int64(len(text)),
+			Heading: x.Heading, Text: text[from:to], Start: int64(from)}
 	}
 	return out, nil
-}
-
-func (p *page) Window(_ context.Context, c passage.Chunk, from, to int64) (string, error) {
-	text := p.docs[c.Document].Text
-	return text[min(from, int64(len(text))):min(max(from, to), int64(len(text)))], nil
 }
 
 func (p *page) Locate(_ context.Context, places []passage.Place) error {
@@ -137,7 +137,7 @@ func TestChoose(t *testing.T) {
 				}
 			}
 		}
-		if total > chars || chars >= 3000 && count < 5 || chars < 200 && count > 0 {
+		if total > chars || chars >= 3000 && count < 3 || chars < 200 && count > 0 {
 			t.Errorf("%d passages with %d characters, of at most %d", count, total, chars)
 		}
 	}
@@ -145,7 +145,7 @@ func TestChoose(t *testing.T) {
 
 // TestWorthTheirTokens checks that a passage that repeats the text of another
 // document's is left out, and that a document whose score is far below the best
-// one has at most a short passage.
+// one has at most an excerpt.
 func TestWorthTheirTokens(t *testing.T) {
 	docs := []document.Document{guide("best.md", "The walrus signs the treaty of the north."),
 		guide("same.md", "The walrus signs the treaty of the north."), guide("far.md", "Nobody signs.")}
@@ -160,7 +160,7 @@ func TestWorthTheirTokens(t *testing.T) {
 			}
 			texts[p.Text] = true
 			if n := utf8.RuneCountInString(p.Text); !strings.Contains(p.Text, "walrus") &&
-				(n > 250 || len(passages) > 1) {
+				(n > 300 || len(passages) > 1) {
 				t.Errorf("%s has %d passages, one of %d characters, which answers little: %q", docs[i].Path,
 					len(passages), n, p.Text)
 			}
@@ -241,38 +241,43 @@ func TestWrongSize(t *testing.T) {
 // A cutOff is a page whose texts have lost their ends.
 type cutOff struct{ *page }
 
-func (c cutOff) Window(ctx context.Context, chunk passage.Chunk, from, to int64) (string, error) {
-	text, err := c.page.Window(ctx, chunk, from, to)
-	return text[:len(text)/2], err
+func (c cutOff) Contents(ctx context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
+	out, err := c.page.Contents(ctx, chunks)
+	for i := range out {
+		out[i].Text = out[i].Text[:len(out[i].Text)/2]
+	}
+	return out, err
 }
 
-// TestNoMoreText checks that a text is not read to learn whether it is short, if a
-// chunk of it is long. A store may need a request for it.
-func TestNoMoreText(t *testing.T) {
-	before, sentence := strings.Repeat("Seals rest. ", 100), "The walrus "+strings.Repeat("sleeps ", 20)+"on ice.\n\n"
-	text := before + strings.Repeat(sentence, 10)
-	for budget := 200; budget <= 400; budget += 20 {
-		p := &onlyChunks{&page{docs: []document.Document{{Text: text}},
-			chunks: []document.Chunk{{Offset: len(before), Length: len(text) - len(before)}}}, 0}
-		if _, err := passage.Choose(t.Context(), p, 1, []passage.Chunk{{Score: 1}},
-			[]passage.Condition{{Terms: []string{"walrus"}, Weight: 1}}, budget); err != nil {
-			t.Fatal(err)
-		}
-		if p.more > 0 {
-			t.Errorf("with %d characters, Choose() reads text that is not in the chunk %d times", budget, p.more)
+// TestWindows checks that the excerpts behind the whole chunks are the ones with the
+// most different words, whichever documents they are from, and that those that are
+// close together are one passage, across chunks too.
+func TestWindows(t *testing.T) {
+	filler := strings.Repeat("Nothing of interest is in this line of text.\n", 8)
+	whole := document.Document{Text: "The walrus signs the treaty of the north. " + filler}
+	whole.Chunks = []document.Chunk{{Length: len(whole.Text)}}
+	again := document.Document{Text: "The walrus signs the treaty of the south. " + filler}
+	again.Chunks = []document.Chunk{{Length: len(again.Text)}}
+	two := filler + "A walrus signs here, and says what it wants of the treaty.\n"
+	other := document.Document{Text: two + "The treaty of the walrus follows. It is a long one, and the walrus signs it.\n" + filler + filler + filler +
+		"The last walrus.\n" + filler}
+	other.Chunks = []document.Chunk{{Length: len(two)}, {Offset: len(two), Length: len(other.Text) - len(two)}}
+	out := choose(t, []document.Document{whole, again, other}, "walrus signs treaty", 2000)
+	joined := slices.ContainsFunc(out[2], func(p search.Passage) bool {
+		return strings.Contains(p.Text, "what it wants") && strings.Contains(p.Text, "treaty of the walrus follows")
+	})
+	if !joined {
+		t.Errorf("passages %+v, want one with the end of the first chunk and the beginning of the second", out[2])
+	}
+	for _, p := range out[2] {
+		if !strings.Contains(p.Text, "walrus") {
+			t.Errorf("passage %q has no word of the query", p.Text)
 		}
 	}
-}
-
-// An onlyChunks is a page that counts how often text outside of the chunk is read.
-type onlyChunks struct {
-	*page
-	more int
-}
-
-func (p *onlyChunks) Window(ctx context.Context, c passage.Chunk, from, to int64) (string, error) {
-	if x := p.chunks[c.Number]; from < int64(x.Offset) || to > int64(x.Offset+x.Length) {
-		p.more++
+	// A window with fewer words comes later, so its characters are spent first.
+	for _, p := range choose(t, []document.Document{whole, again, other}, "walrus signs treaty", 1500)[2] {
+		if strings.Contains(p.Text, "The last walrus") {
+			t.Errorf("passage %q, want the ones with more words", p.Text)
+		}
 	}
-	return p.page.Window(ctx, c, from, to)
 }

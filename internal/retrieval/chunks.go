@@ -27,13 +27,22 @@ func passageChunks(page []Document, chunks []Chunk) []passage.Chunk {
 	for i, d := range page {
 		places[d.Number] = i
 	}
+	best := 0.0
+	for _, d := range page {
+		best = max(best, d.Score)
+	}
 	var out []passage.Chunk
 	seen := make([]bool, len(page))
 	for _, s := range fuseChunks(chunks, passageWeight, -1) {
 		place := places[chunks[s.index].Document]
 		seen[place] = true
+		if best > 0 { // a chunk of a better document precedes
+			s.score *= page[place].Score / best
+		}
 		out = append(out, passage.Chunk{Number: s.index, Document: place, Score: s.score})
 	}
+	slices.SortStableFunc(out, func(a, b passage.Chunk) int { return cmp.Compare(b.Score, a.Score) })
+	out = out[:min(len(out), passage.MaxChunks)]
 	for i := range page {
 		if !seen[i] {
 			out = append(out, passage.Chunk{Number: -1 - i, Document: i})

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/document"
 	"knowhow/internal/query"
 )
 
@@ -29,6 +30,10 @@ type Plan struct {
 	// Titles are the tokens of the text in each language of the documents. Documents
 	// with such a title come first. They are nil unless the text has words.
 	Titles [][]string
+
+	// Names are words of the text, and pairs of them, that can be the name of a
+	// document; see [NameKey].
+	Names []string
 
 	// Language is that of a question, "" if it is not known.
 	Language string
@@ -79,8 +84,52 @@ func newPlan(text query.Text, languages []analysis.Language, anyWord bool) *Plan
 		}
 		p.Titles = append(p.Titles, tokens)
 	}
+	p.Names = names(words)
 	p.Language = string(analysis.QuestionLanguage(typed, languages))
 	return p
+}
+
+// namesFrom is how many words names of documents are made of at most.
+const namesFrom = 16
+
+// names returns words and pairs of different words in the form of [NameKey].
+func names(words []string) (out []string) {
+	var parts []string
+	for _, w := range words {
+		key := NameKey(w + ".")
+		if key != "" && len(parts) < namesFrom && !slices.Contains(parts, key) {
+			parts = append(parts, key)
+		}
+	}
+	for _, a := range parts {
+		out = append(out, a)
+		for _, b := range parts {
+			if a != b {
+				out = append(out, a+" "+b)
+			}
+		}
+	}
+	return out
+}
+
+// NameKey returns what the name of a file says about its contents: its words in lower
+// case without the extension, joined by blanks, such as "git commit" for
+// git-commit.1.gz. It is "" for a name of other than one or two words, and for names
+// that many files have.
+func NameKey(filename string) string {
+	stem := strings.TrimSuffix(filename, ".gz")
+	if i := strings.LastIndexByte(stem, '.'); i > 0 {
+		stem = strings.TrimSuffix(stem[:i], ".html") // as in name.html.en
+	}
+	words := strings.FieldsFunc(strings.ToLower(document.Truncate(stem, 128)), func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.M, unicode.Nd)
+	})
+	words = slices.DeleteFunc(words, func(w string) bool { return !strings.ContainsFunc(w, unicode.IsLetter) })
+	key := strings.Join(words, " ")
+	if len(words) > 2 || key == "index" || key == "readme" {
+		return ""
+	}
+	return key
 }
 
 // significant returns the words that count of the words of a plain query. divided

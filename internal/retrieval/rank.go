@@ -31,7 +31,8 @@ func distinct(list []Document) []Document {
 	})
 }
 
-// prefer raises the scores of documents with all words that count, and of those in
+// prefer raises the scores of documents with all words that count, of those whose name
+// is a word of the query, and of those in
 // the language of the question if others are in another one: of a document and its
 // translations, those in other languages come later.
 func prefer(p *Plan, best []Document) {
@@ -40,6 +41,11 @@ func prefer(p *Plan, best []Document) {
 			if best[i].Complete {
 				best[i].Score *= 1 + CompleteBonus
 			}
+		}
+	}
+	for i := range best {
+		if best[i].Named {
+			best[i].Score *= 1 + NameBonus
 		}
 	}
 	if p.Language != "" {

@@ -1,9 +1,13 @@
 package retrieval
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/query"
 )
 
 // words returns a document that is ranked by words.
@@ -20,6 +24,7 @@ func other(number int64) Document { return Document{Number: number, Chunk: -1, N
 
 func complete(d *Document) { d.Complete = true }
 func titled(d *Document)   { d.Titled = true }
+func named(d *Document)    { d.Named = true }
 func same(d *Document)     { d.Same = true }
 
 // text gives a document a text that others may have.
@@ -48,6 +53,8 @@ func TestRank(t *testing.T) {
 		{"all words are not enough", some, []Document{words(1, 5), words(2, 4, complete)}, 1, []int64{1, 2}},
 		{"language", &Plan{Language: "de"}, []Document{words(1, 5), words(2, 4.5, same)}, 0, []int64{2, 1}},
 		{"no language", &Plan{}, []Document{words(1, 5), words(2, 4.5, same)}, 0, []int64{1, 2}},
+		{"name", some, []Document{words(1, 5), words(2, 4.5, named)}, 0, []int64{2, 1}},
+		{"a name is not enough", some, []Document{words(1, 5), words(2, 4, named)}, 0, []int64{1, 2}},
 		{"title", some, []Document{words(1, 5), words(2, 1, titled), words(3, 2, titled)}, 0, []int64{3, 2, 1}},
 		{"title of one document", some, []Document{words(2, 1, titled)}, 0, []int64{2}},
 		{"titles do not count", &Plan{}, []Document{words(1, 5), words(2, 1, titled)}, 0, []int64{1, 2}},
@@ -166,6 +173,34 @@ func TestSpread(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d chunks (-want +got)\n%s", n, diff)
+		}
+	}
+}
+
+// TestNameKey checks what names of files say about their contents.
+func TestNameKey(t *testing.T) {
+	for name, want := range map[string]string{
+		"curl.1": "curl", "git-commit.1.gz": "git commit", "mod_rewrite.html.en": "mod rewrite",
+		"sysctl.d.5": "sysctl d", "Budget 2024.xlsx": "budget", "Übersicht.md": "übersicht", "日本語.txt": "日本語",
+		"notes": "notes", ".profile": "profile", "index.html": "", "README.md": "", "a-b-c.txt": "", "1.txt": "", "": "",
+	} {
+		if got := NameKey(name); got != want {
+			t.Errorf("NameKey(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestNames checks which names a question can mean.
+func TestNames(t *testing.T) {
+	p := newPlan(query.MustParse("how does Git bisect find sysctl.d"), []analysis.Language{analysis.English}, false)
+	for _, name := range []string{"git.1", "git-bisect.html", "bisect_git.md", "sysctl.d.5"} {
+		if !slices.Contains(p.Names, NameKey(name)) {
+			t.Errorf("the names %q do not have that of %s", p.Names, name)
+		}
+	}
+	for _, name := range []string{"how.md", "git-git.md", "gitk.1"} {
+		if slices.Contains(p.Names, NameKey(name)) {
+			t.Errorf("the names %q have that of %s", p.Names, name)
 		}
 	}
 }
