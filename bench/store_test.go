@@ -94,7 +94,7 @@ func BenchmarkStoreQuality(b *testing.B) {
 			b.Fatal(err)
 		}
 		name := filepath.Base(file)
-		d, err := ingest.Make(b.Context(), data, document.Document{ID: ingest.DocID("cranfield", name), Label: "cranfield", Path: name})
+		d, err := ingest.Make(b.Context(), data, document.Document{ID: document.IDOf("cranfield", name), Label: "cranfield", Path: name})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func scaleDocument(b *testing.B, paragraphs []string, i int) document.Document {
 		fmt.Fprintf(&text, "\n%s\n", strings.Join(sentences, " "))
 	}
 	name := fmt.Sprintf("page-%d.md", i)
-	d, err := ingest.Make(b.Context(), []byte(text.String()), document.Document{ID: ingest.DocID("scale", name), Label: "scale", Path: name})
+	d, err := ingest.Make(b.Context(), []byte(text.String()), document.Document{ID: document.IDOf("scale", name), Label: "scale", Path: name})
 	if err != nil {
 		b.Fatal(err)
 	}

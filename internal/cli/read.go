@@ -38,7 +38,7 @@ Examples:
   {cmd} install.md
   {cmd} guides/install.md --section "From source"
   {cmd} ~/handbook/guides/install.md --max-chars 2000
-  {cmd} --json 82207913e2ec8ee0600239a70ed6370a | jq -r .text
+  {cmd} --json fc194oz157dm25eh | jq -r .text
 `
 
 // A readCommand prints the text of a document.

@@ -48,10 +48,9 @@ func puts(docs ...document.Document) []document.Change {
 
 // doc makes a document with a chunk for each paragraph.
 func doc(label, file, title, text string) document.Document {
-	id := sha256.Sum256([]byte(label + "\x00" + file))
 	hash := sha256.Sum256([]byte(text))
 	d := document.Document{
-		ID: hex.EncodeToString(id[:16]), Label: label, Path: file, URL: "file:///srv/" + label + "/" + file,
+		ID: document.IDOf(label, file), Label: label, Path: file, URL: "file:///srv/" + label + "/" + file,
 		FromSource: true, Title: title, Lang: "en", MIMEType: "text/plain", FileType: "txt", Filename: path.Base(file),
 		Modified: time.Date(2025, 1, 1, 0, 0, len(text), 0, time.UTC),
 		Hash:     "sha256:" + hex.EncodeToString(hash[:]), Text: text,

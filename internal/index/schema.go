@@ -8,9 +8,9 @@ import (
 )
 
 // schema is the tables of the index. Their versions begin with 7, because programs
-// before the first release had others, and the present ones are those of the last
-// of these programs.
-var schema = database.Schema{Application: 0x4b6e4877 /* KnHw */, First: 7, Create: tables}
+// before the first release had others.
+var schema = database.Schema{Application: 0x4b6e4877 /* KnHw */, First: 7, Create: tables,
+	Upgrades: []database.Upgrade{presentIDs}}
 
 // tables creates the tables.
 //

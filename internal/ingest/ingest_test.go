@@ -189,7 +189,7 @@ func TestSyncMakesDocuments(t *testing.T) {
 
 	body := "# First\n\nThe text of the first is in it.\n\n# Second\n\nEnd."
 	want := &document.Document{
-		ID: DocID("docs", "sub/my notes.md"), Label: "docs", Path: "sub/my notes.md", SourcePath: "sub/my notes.md",
+		ID: document.IDOf("docs", "sub/my notes.md"), Label: "docs", Path: "sub/my notes.md", SourcePath: "sub/my notes.md",
 		FromSource: true, Type: "markdown",
 		URL: "file://" + filepath.ToSlash(root) + "/sub/my%20notes.md", Title: "First", Lang: "en",
 		MIMEType: "text/markdown", FileType: "txt", Filename: "my notes.md", Modified: mtime,

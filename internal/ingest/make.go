@@ -113,7 +113,7 @@ func newDocument(known document.Document, text *extract.Text, size int64) *docum
 	d.Chunks = chunk.Split(text.Body, text.Headings, chunk.Options{})
 	d.Sections, d.Pages = chunk.Sections(text.Body, text.Headings), text.Pages
 	if d.ID == "" {
-		d.ID = DocID(d.Label, d.Path)
+		d.ID = document.IDOf(d.Label, d.Path)
 	}
 	if d.Filename == "" {
 		d.Filename = path.Base(d.Path)

@@ -27,7 +27,7 @@ func TestMake(t *testing.T) {
 	}{
 		{"a file", "Plain words.\n", document.Document{Label: "docs", Path: "sub/a.txt", SourcePath: "sub/a.txt",
 			Modified: day},
-			document.Document{ID: DocID("docs", "sub/a.txt"), Label: "docs", Path: "sub/a.txt", SourcePath: "sub/a.txt",
+			document.Document{ID: document.IDOf("docs", "sub/a.txt"), Label: "docs", Path: "sub/a.txt", SourcePath: "sub/a.txt",
 				Modified: day,
 				Type:     "text", Title: "a.txt", MIMEType: "text/plain", FileType: "txt", Filename: "a.txt", Size: 13,
 				Text: "Plain words."}},
@@ -42,7 +42,7 @@ func TestMake(t *testing.T) {
 		{"with a title and a name", "<title>Page</title><p>Text",
 			document.Document{Label: "web", Path: "p", Title: "Mine", Filename: "index.html",
 				MIMEType: "text/html", URL: "https://example.com/p", Host: "example.com"},
-			document.Document{ID: DocID("web", "p"), Label: "web", Path: "p", Type: "html", Title: "Mine",
+			document.Document{ID: document.IDOf("web", "p"), Label: "web", Path: "p", Type: "html", Title: "Mine",
 				MIMEType: "text/html", FileType: "html",
 				Filename: "index.html", URL: "https://example.com/p", Host: "example.com", Size: 26, Text: "Text"}},
 		{"pages", "%PDF-1.4\n" + `1 0 obj <</Type/Catalog/Pages 2 0 R/PageLabels<</Nums[0<</S/r/St 4>>]>>>> endobj
@@ -51,11 +51,11 @@ func TestMake(t *testing.T) {
 BT /F 10 Tf 72 700 Td (Text) Tj ET
 endstream endobj
 trailer <</Root 1 0 R>>`, document.Document{Label: "docs", Path: "a.pdf"},
-			document.Document{ID: DocID("docs", "a.pdf"), Label: "docs", Path: "a.pdf", Type: "pdf", Title: "Text",
+			document.Document{ID: document.IDOf("docs", "a.pdf"), Label: "docs", Path: "a.pdf", Type: "pdf", Title: "Text",
 				MIMEType: "application/pdf",
 				FileType: "pdf", Filename: "a.pdf", Size: 334, Text: "Text", Pages: []document.Page{{Label: "iv"}}}},
 		{"nothing", "", document.Document{Label: "docs", Path: "empty.md"},
-			document.Document{ID: DocID("docs", "empty.md"), Label: "docs", Path: "empty.md", Type: "markdown",
+			document.Document{ID: document.IDOf("docs", "empty.md"), Label: "docs", Path: "empty.md", Type: "markdown",
 				Title:    "empty.md",
 				MIMEType: "text/markdown", FileType: "txt", Filename: "empty.md"}},
 	}

@@ -1,19 +1,10 @@
 package ingest
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/url"
 	"path/filepath"
 	"strings"
 )
-
-// DocID returns the ID of the document with a path inside the source with a
-// label: 32 hex digits that never change.
-func DocID(label, path string) string {
-	sum := sha256.Sum256([]byte(label + "\x00" + path))
-	return hex.EncodeToString(sum[:16])
-}
 
 // fileURL returns the file: URL (RFC 8089) of an absolute path, including paths
 // with a drive letter or a Windows share. Bytes that are not UTF-8 are

@@ -2,13 +2,6 @@ package ingest
 
 import "testing"
 
-func TestDocID(t *testing.T) {
-	// printf 'docs\0a/b.md' | sha256sum | cut -c1-32
-	if got, want := DocID("docs", "a/b.md"), "38ac3698fb8ca3534f1c31cb75a5599e"; got != want {
-		t.Errorf("DocID(docs, a/b.md) = %s, want %s", got, want)
-	}
-}
-
 func TestFileURL(t *testing.T) {
 	tests := []struct{ path, want string }{
 		{"/home/me/a.md", "file:///home/me/a.md"},

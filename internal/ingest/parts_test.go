@@ -85,7 +85,7 @@ func TestSyncOfFilesWithSeveralDocuments(t *testing.T) {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
 	d := sink.doc("docs.zip/sub/b.txt")
-	if d.Text != "b" || d.Filename != "b.txt" || d.SourcePath != d.Path || d.ID != DocID("docs", d.Path) ||
+	if d.Text != "b" || d.Filename != "b.txt" || d.SourcePath != d.Path || d.ID != document.IDOf("docs", d.Path) ||
 		!strings.HasSuffix(d.URL, "/docs.zip#sub/b.txt") || d.Size != 1 {
 		t.Errorf("document in an archive = %+v", d)
 	}

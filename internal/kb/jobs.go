@@ -409,7 +409,7 @@ func (b *Local) claimed(ctx context.Context, jobs []queue.Job, f func(context.Co
 func (b *Local) noteOf(ctx context.Context, t task) (*document.Document, error) {
 	path := ".notes/" + t.Key + ".md"
 	label := cmp.Or(t.Collection, DefaultCollection)
-	return makeNote(ctx, t.Text, t.Title, document.Document{ID: ingest.DocID("", path), Label: label, Path: path,
+	return makeNote(ctx, t.Text, t.Title, document.Document{ID: document.IDOf("", path), Label: label, Path: path,
 		SourcePath: t.SourcePath, Tags: t.Tags})
 }
 
@@ -476,7 +476,7 @@ func (b *Local) addFile(ctx context.Context, job *queue.Job, t task) error {
 	}
 	// The path has no label, so the document keeps its ID in another collection.
 	made.Path = ".files/" + t.SourcePath
-	made.ID = ingest.DocID("", made.Path)
+	made.ID = document.IDOf("", made.Path)
 	indexing, stop := ctx, context.CancelFunc(func() {})
 	if b.inIndex() { // otherwise the time depends on other machines
 		indexing, stop = context.WithTimeout(ctx, b.indexTime+time.Duration(len(made.Text))*textTime)

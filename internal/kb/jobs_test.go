@@ -24,7 +24,6 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
-	"knowhow/internal/ingest"
 	"knowhow/internal/kb"
 	"knowhow/internal/kb/kbtest"
 )
@@ -209,7 +208,7 @@ func TestNotesTogether(t *testing.T) {
 	}
 	all := append(add("collection:mine"), add("collection:later")...)
 	refused := all[7]
-	if err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: ingest.DocID("",
+	if err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: document.IDOf("",
 		pathOf(t, x, refused)),
 		Label: "other", Path: "a.md", FromSource: true, Text: "x"}}}); err != nil {
 		t.Fatal(err)

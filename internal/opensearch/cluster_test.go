@@ -414,7 +414,7 @@ func total(p *search.ChunkPage) int {
 }
 
 // TestSwitch checks that the indexes of an older version are refused, and that their
-// documents are used again after they were copied to new ones.
+// documents are used again, with their present IDs, after they were copied to new ones.
 func TestSwitch(t *testing.T) {
 	a := address(t)
 	openAs := func(version int, move opensearch.Move) (*opensearch.Store, error) {
@@ -438,7 +438,8 @@ func TestSwitch(t *testing.T) {
 			Text:  "walrus " + id}}})
 	}
 	old := mustOpen(2, opensearch.Stay)
-	for _, id := range []string{"a", "b"} {
+	const oldID = "38ac3698fb8ca3534f1c31cb75a5599e"
+	for _, id := range []string{"a", oldID} {
 		if err := put(old, id); err != nil {
 			t.Fatal(err)
 		}
@@ -465,6 +466,9 @@ func TestSwitch(t *testing.T) {
 		}
 	}
 	now := mustOpen(3, opensearch.Stay)
+	if r, err := now.RecordOf(t.Context(), document.PresentID(oldID)); err != nil || r.Path != oldID {
+		t.Errorf("RecordOf(%s) = %+v, %v, want the document that had the ID %s", document.PresentID(oldID), r, err, oldID)
+	}
 	if err := put(now, "c"); err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,9 @@ func (s *Store) Numbers(ctx context.Context, after int64, n int) ([]int64, error
 	return out, err
 }
 
-// Document returns everything that is stored of the document with a number. The
-// error is of kind NotFound if there is none.
+// Document returns everything that is stored of the document with a number. From
+// indexes that may be older, it has its present ID. The error is of kind NotFound if
+// there is none.
 func (s *Store) Document(ctx context.Context, number int64) (*document.Document, error) {
 	if err := s.Open(ctx); err != nil {
 		return nil, err
@@ -45,5 +46,9 @@ func (s *Store) Document(ctx context.Context, number int64) (*document.Document,
 	if err != nil {
 		return nil, fmt.Errorf("reading a document: %w", err)
 	}
-	return r.document(), nil
+	d := r.document()
+	if s.o.Move == From {
+		d.ID = document.PresentID(d.ID)
+	}
+	return d, nil
 }

@@ -28,7 +28,8 @@ type reply func(w http.ResponseWriter, r *http.Request) (handled bool)
 // mappingsOf returns the mappings of an index whose words are those of a version of
 // the analysis.
 func mappingsOf(version int) string {
-	return fmt.Sprintf(`{"mappings":{"_meta":{"knowhow":{"version":3,"analysis":%d}},"properties":{}}}`, version)
+	return fmt.Sprintf(`{"mappings":{"_meta":{"knowhow":{"version":%d,"analysis":%d}},"properties":{}}}`,
+		opensearch.MappingVersion, version)
 }
 
 // healthy answers as a server of a good version with the k-NN plugin, and with the
@@ -115,15 +116,15 @@ func TestOpenFailures(t *testing.T) {
 		"an index of others": {at("kb-vectors", failWith(200, `{"kb-vectors-1":{"mappings":{"properties":{}}}}`)),
 			errkind.Conflict, 0, "kb-vectors that knowhow has not created: choose another PREFIX"},
 		"no alias": {at("kb-vectors",
-			failWith(200, `{"kb-vectors":{"mappings":{"_meta":{"knowhow":{"version":3,"analysis":3}}}}}`)),
+			failWith(200, `{"kb-vectors":`+mappingsOf(3)+`}`)),
 			errkind.Conflict, 0,
 			"kb-vectors that knowhow has not created"},
 		"a newer mapping": {at("kb-documents",
-			failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":9,"analysis":1}}}}}`)),
+			failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":99,"analysis":1}}}}}`)),
 			errkind.Conflict,
 			0, "newer version of knowhow: update this program"},
 		"an older analysis": {at("kb-documents",
-			failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":3,"analysis":1}}}}}`)),
+			failWith(200, `{"kb-documents-2":`+mappingsOf(1)+`}`)),
 			errkind.Conflict,
 			0, `copy the store to itself with "knowhow store copy" of this version`},
 		"an older mapping": {at("kb-documents",

@@ -18,7 +18,8 @@ import (
 // copied to new ones; see [Store.Switch].
 const mappingVersion = 3
 
-// leastReadable is the oldest version of indexes that can be copied from.
+// leastReadable is the oldest version of indexes that can be copied from. In version
+// 2, documents have earlier IDs.
 const leastReadable = 2
 
 // The oldest version of OpenSearch that works.
