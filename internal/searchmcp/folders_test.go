@@ -101,22 +101,29 @@ func TestToolGroups(t *testing.T) {
 }
 
 // Hits of folders have a path and, if there are several, a source, whatever
-// fields are asked for.
+// fields are asked for. The URL of a file is returned only if it is asked for.
 func TestFolderHits(t *testing.T) {
-	f := corpus()
-	f.page = &search.Page{Total: 1, Hits: []search.Hit{{ID: "d1", Title: "Report", URL: "file:///docs/a/report.md",
-		Path:   "a/report\u202e.md",
-		Digest: search.Excerpt{Text: "the report", Matches: []search.Span{{Start: 4, End: 10}}},
-		Labels: []string{"docs"}, Langs: []string{"en"}}}}
+	const file, web, git = "file:///docs/a/report.md", "https://example.com/report", "git+ssh://example.com/r#1:a/report.md"
 	for _, tt := range []struct {
+		url     string
 		several bool
 		fields  []string
 		want    string
 	}{
-		{false, nil, `{"doc_id":"d1","title":"Report","path":"a/report%E2%80%AE.md","url":"file:///docs/a/report.md","digest":"the report"}`},
-		{true, nil, `{"doc_id":"d1","title":"Report","path":"a/report%E2%80%AE.md","source":"docs","url":"file:///docs/a/report.md","digest":"the report"}`},
-		{true, []string{"lang"}, `{"doc_id":"d1","path":"a/report%E2%80%AE.md","source":"docs","lang":["en"]}`},
+		{file, false, nil, `{"doc_id":"d1","title":"Report","path":"a/report%E2%80%AE.md","digest":"the report"}`},
+		{file, true, nil, `{"doc_id":"d1","title":"Report","path":"a/report%E2%80%AE.md","source":"docs","digest":"the report"}`},
+		{file, true, []string{"lang"}, `{"doc_id":"d1","path":"a/report%E2%80%AE.md","source":"docs","lang":["en"]}`},
+		{file, false, []string{"url"}, `{"doc_id":"d1","path":"a/report%E2%80%AE.md","url":"` + file + `"}`},
+		{"", false, nil, `{"doc_id":"d1","title":"Report","path":"a/report%E2%80%AE.md","digest":"the report"}`},
+		{web, false, nil, `{"doc_id":"d1","title":"Report","path":"a/report%E2%80%AE.md","url":"` + web + `","digest":"the report"}`},
+		{git, false, nil, `{"doc_id":"d1","title":"Report","path":"a/report%E2%80%AE.md","url":"` + git + `","digest":"the report"}`},
+		{web, false, []string{"lang"}, `{"doc_id":"d1","path":"a/report%E2%80%AE.md","lang":["en"]}`},
 	} {
+		f := corpus()
+		f.page = &search.Page{Total: 1, Hits: []search.Hit{{ID: "d1", Title: "Report", URL: tt.url,
+			Path:   "a/report\u202e.md",
+			Digest: search.Excerpt{Text: "the report", Matches: []search.Span{{Start: 4, End: 10}}},
+			Labels: []string{"docs"}, Langs: []string{"en"}}}}
 		o := folders(f)
 		o.NameSource = tt.several
 		c := start(t, o, mcpserver.Latest)
@@ -240,9 +247,9 @@ func TestPassages(t *testing.T) {
 			Also: []string{"c.md", "d\u202e.md"}},
 	}}
 	c := start(t, folders(f), mcpserver.Latest)
-	want := `{"total":2,"start":0,"pageSize":8,"results":[{"doc_id":"d1","title":"Report","path":"a.md","url":"",` +
+	want := `{"total":2,"start":0,"pageSize":8,"results":[{"doc_id":"d1","title":"Report","path":"a.md",` +
 		`"passages":[{"heading":"Report 2026 > Install > From source","page":12,"offset":120,"text":"Type make.  \n\n\nThen wait."},{"page":"iv","offset":0,"text":"Start"}]},` +
-		`{"doc_id":"d2","title":"Other","path":"b.md","also":["c.md","d%E2%80%AE.md"],"url":"","digest":"another"}]}`
+		`{"doc_id":"d2","title":"Other","path":"b.md","also":["c.md","d%E2%80%AE.md"],"digest":"another"}]}`
 	if got := c.ok("search", args{"query": "test"}); got != want {
 		t.Errorf("search = %s\nwant     %s", got, want)
 	}

@@ -33,7 +33,8 @@ var fieldNames = [...]string{"doc_id", "title", "url", "digest", "score",
 	"thumbnail", "timestamp", "url_link"}
 
 // defaultFields are the fields of a hit without includeFields; url_link is
-// included if it differs from url.
+// included if it differs from url. The url of a file in a folder is left out: it repeats
+// the path, which took about twenty tokens a hit.
 var defaultFields = [...]string{"doc_id", "title", "url", "digest", "score"}
 
 // hitFields returns the requested names in the order of fieldNames, or nil for
@@ -100,7 +101,11 @@ func (t *Tools) newHit(h *search.Hit, fields []string) *compact.Object {
 	out := &compact.Object{}
 	out.Grow(hitSize)
 	for _, name := range names {
-		if v := fieldValue(h, name); v != nil && (name != "digest" || len(h.Passages) == 0) {
+		v := fieldValue(h, name)
+		switch {
+		case v == nil, name == "digest" && len(h.Passages) > 0:
+		case name == "url" && fields == nil && t.saysNothing(h.URL):
+		default:
 			out.Add(name, v)
 		}
 		if name == "title" || name == "doc_id" && !slices.Contains(names, "title") {
@@ -111,6 +116,13 @@ func (t *Tools) newHit(h *search.Hit, fields []string) *compact.Object {
 		out.Add("passages", passages(h.Passages))
 	}
 	return out
+}
+
+// saysNothing reports whether the url of a hit over folders is that of a file, which
+// people know by its path, or empty.
+func (t *Tools) saysNothing(url string) bool {
+	_, isFile := filePath(url)
+	return t.wording == OfFolders && (isFile || url == "")
 }
 
 // passages returns passages as JSON objects.
