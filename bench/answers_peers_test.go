@@ -151,16 +151,13 @@ func (g *grepping) search(q question) answerReply {
 		}
 		r.hits = append(r.hits, strings.Join(hit, " … "))
 	}
-	if len(files) == 0 {
-		return r
-	}
-	r.first = files[0]
+	r.pages = files
 	r.readOn = func() (all, text string) {
-		data, err := os.ReadFile(filepath.Join(g.dir, r.first))
+		data, err := os.ReadFile(filepath.Join(g.dir, files[0]))
 		if err != nil {
 			g.b.Fatal(err)
 		}
-		number, _, _ := strings.Cut(g.run(found[r.first][0], "-nw", r.first), ":")
+		number, _, _ := strings.Cut(g.run(found[files[0]][0], "-nw", files[0]), ":")
 		line, err := strconv.Atoi(number)
 		if err != nil {
 			g.b.Fatal(err)
@@ -211,9 +208,9 @@ func openQMD(b *testing.B, pages corpus) *qmd {
 		b:    b,
 		node: filepath.Join(modules, "node", "bin", "node"),
 		main: filepath.Join(modules, "@tobilu", "qmd", "dist", "cli", "qmd.js"),
-		home: filepath.Join(workDir(b), "qmd"),
+		home: filepath.Join(workDir(b), "qmd-"+pages.label),
 	}
-	text := newCorpus(b, "debian-text", filepath.Join(workDir(b), "debian-text"), pages.key+fileHash(b, program(b)))
+	text := newCorpus(b, pages.label+"-text", filepath.Join(workDir(b), pages.label+"-text"), pages.key+fileHash(b, program(b)))
 	text.fill(b, func() error {
 		if err := writeText(b.Context(), text.source, pages.source); err != nil {
 			return err
@@ -233,7 +230,15 @@ func openQMD(b *testing.B, pages corpus) *qmd {
 // writeText writes the text of each document of a folder as Markdown, because
 // qmd does not recognize HTML or manual pages.
 func writeText(ctx context.Context, to, from string) error {
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+	return eachText(ctx, from, func(name string, t *extract.Text) error {
+		return writeSettled(filepath.Join(to, filepath.Dir(name)), filepath.Base(name)+".md", fmt.Sprintf("# %s\n\n%s\n", t.Title, t.Body))
+	})
+}
+
+// eachText calls do for the text of each document of a folder, with its path
+// inside the folder.
+func eachText(ctx context.Context, dir string, do func(name string, t *extract.Text) error) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -245,11 +250,11 @@ func writeText(ctx context.Context, to, from string) error {
 		if err != nil {
 			return nil // a page without text, which this program leaves out too
 		}
-		name, err := filepath.Rel(from, path)
+		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
 		}
-		return writeSettled(filepath.Join(to, filepath.Dir(name)), d.Name()+".md", fmt.Sprintf("# %s\n\n%s\n", t.Title, t.Body))
+		return do(name, t)
 	})
 }
 
@@ -294,11 +299,12 @@ func qmdReply(out string) (r answerReply, at string) {
 		if i+1 < len(starts) {
 			end = starts[i+1][0]
 		}
-		r.hits = append(r.hits, strings.ReplaceAll(out[start[0]:end], `\n`, "\n"))
-	}
-	if file := qmdFile.FindStringSubmatch(out); len(starts) > 0 && file != nil {
-		r.first = file[1]
-		at = file[1] + ":" + cmp.Or(file[2], "1")
+		hit := out[start[0]:end]
+		r.hits = append(r.hits, strings.ReplaceAll(hit, `\n`, "\n"))
+		if file := qmdFile.FindStringSubmatch(hit); file != nil {
+			r.pages = append(r.pages, file[1])
+			at = cmp.Or(at, file[1]+":"+cmp.Or(file[2], "1"))
+		}
 	}
 	return r, at
 }
@@ -331,8 +337,8 @@ func TestGrepping(t *testing.T) {
 		}
 	}
 	r := grepPages(t, dir).search(question{Question: "how to amend in Git"})
-	if r.first != "./b/two.1" || !strings.HasPrefix(r.text, "./b/two.1:3:") {
-		t.Errorf("first is %q, text %q", r.first, r.text)
+	if want := []string{"./b/two.1", "./a.html"}; !slices.Equal(r.pages, want) || !strings.HasPrefix(r.text, "./b/two.1:3:") {
+		t.Errorf("pages are %q, text %q", r.pages, r.text)
 	}
 	want := []string{"To amend --all\n", "Git keeps history.\n … Git again\n"}
 	if !slices.Equal(r.hits, want) {
@@ -341,25 +347,26 @@ func TestGrepping(t *testing.T) {
 	if all, text := r.readOn(); !strings.HasPrefix(all, `\fBTo`) || text != "To amend --all\nafter\n" {
 		t.Errorf("reading on returned %q, %q", all, text)
 	}
-	if r := grepPages(t, dir).search(question{Question: "unheard of"}); r.text != "" || r.first != "" || r.hits != nil {
+	if r := grepPages(t, dir).search(question{Question: "unheard of"}); r.text != "" || len(r.pages) != 0 || r.hits != nil {
 		t.Errorf("a search that finds nothing returned %+v", r)
 	}
 }
 
 func TestQMDReply(t *testing.T) {
 	for out, want := range map[string]struct {
-		first, at string
-		hits      int
+		pages string
+		at    string
+		hits  int
 	}{
-		"qmd://pages/a.html.md:62 #42241c\nTitle: A\nScore:  95%\n\n@@ -61,4 @@\ntext\n\n\nqmd://pages/b.md #59662a\nTitle: B\n": {"qmd://pages/a.html.md", "qmd://pages/a.html.md:62", 2},
+		"qmd://pages/a.html.md:62 #42241c\nTitle: A\nScore:  95%\n\n@@ -61,4 @@\ntext\n\n\nqmd://pages/b.md #59662a\nTitle: B\n": {"qmd://pages/a.html.md qmd://pages/b.md", "qmd://pages/a.html.md:62", 2},
 		"qmd://pages/b.md #59662a\nTitle: B\n": {"qmd://pages/b.md", "qmd://pages/b.md:1", 1},
-		"[\n  {\n    \"docid\": \"#05d49c\",\n    \"file\": \"qmd://pages/a.md\",\n    \"line\": 11,\n    \"snippet\": \"x\\ny\"\n  },\n  {\n    \"file\": \"qmd://pages/b.md\"\n  }\n]\n": {"qmd://pages/a.md", "qmd://pages/a.md:11", 2},
+		"[\n  {\n    \"docid\": \"#05d49c\",\n    \"file\": \"qmd://pages/a.md\",\n    \"line\": 11,\n    \"snippet\": \"x\\ny\"\n  },\n  {\n    \"file\": \"qmd://pages/b.md\"\n  }\n]\n": {"qmd://pages/a.md qmd://pages/b.md", "qmd://pages/a.md:11", 2},
 		"No results found.\n": {"", "", 0},
 		"[]\n":                {"", "", 0},
 	} {
 		r, at := qmdReply(out)
-		if r.first != want.first || at != want.at || len(r.hits) != want.hits {
-			t.Errorf("qmdReply(%q) = %q, %q and %d hits, want %+v", out, r.first, at, len(r.hits), want)
+		if pages := strings.Join(r.pages, " "); pages != want.pages || at != want.at || len(r.hits) != want.hits {
+			t.Errorf("qmdReply(%q) = %q, %q and %d hits, want %+v", out, pages, at, len(r.hits), want)
 		}
 	}
 }

@@ -1,50 +1,81 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"knowhow/internal/extract"
 )
 
-// questionLines are the questions, one JSON object a line.
-//
-//go:embed testdata/questions.jsonl
-var questionLines []byte
+// An answerSet is a file of questions about a corpus.
+type answerSet struct {
+	name string
+	file string // in testdata, one JSON object a line
+	docs answerDocs
+}
 
-// moreLines are more questions, on other pages.
-//
-//go:embed testdata/questions-more.jsonl
-var moreLines []byte
+// An answerDocs is documentation that bench/debian-docs downloads.
+type answerDocs struct {
+	label    string
+	variable string   // of the environment, which names the folder
+	endings  []string // of the file names, in addition to all manual pages
+}
 
-// A question is about Debian's documentation.
+var (
+	firstDocs  = answerDocs{"debian-pages", "DEBIAN_DOCS", []string{".html"}}
+	secondDocs = answerDocs{"second-pages", "DEBIAN_DOCS_SECOND", []string{".html", ".txt", ".md", ".rst", ".adoc"}}
+)
+
+var answerSets = []answerSet{
+	{"first", "questions", firstDocs},
+	{"more", "questions-more", firstDocs},
+	{"held-out", "questions-held-out", firstDocs},
+	{"second", "questions-second", secondDocs},
+}
+
+//go:embed testdata/questions*.jsonl
+var questionFiles embed.FS
+
+// A question is about the documentation of a set.
 type question struct {
 	Question string
 	Kind     string   // plain, paraphrase, option, code, keywords or typo
 	Facts    []string // texts that an answer contains, all of them
 	Also     []string // texts of which each is an answer by itself
-	Pages    []string // parts of the URLs of the right pages
+	Pages    []string // parts of the paths of the right pages
 }
 
-func questions(t testing.TB) []question {
+// questions returns the questions of the set.
+func (s answerSet) questions(t testing.TB) []question {
 	t.Helper()
+	data, err := questionFiles.ReadFile("testdata/" + s.file + ".jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var list []question
-	lines := bufio.NewScanner(bytes.NewReader(slices.Concat(questionLines, moreLines)))
-	for lines.Scan() {
+	for line := range bytes.Lines(data) {
 		var q question
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
-			t.Fatalf("%s: %v", lines.Bytes(), err)
+		if err := json.Unmarshal(line, &q); err != nil {
+			t.Fatalf("%s: %v", line, err)
 		}
 		list = append(list, q)
 	}
 	return list
+}
+
+// onRightPage reports whether a path is that of a right page.
+func (q question) onRightPage(path string) bool {
+	return slices.ContainsFunc(q.Pages, func(page string) bool { return strings.Contains(pathWords(path), pathWords(page)) })
 }
 
 // answeredBy reports whether a text answers the question.
@@ -77,53 +108,62 @@ func plainText(s string) string {
 type answerReply struct {
 	text  string   // all of it
 	hits  []string // texts of the hits, without markup
-	first string   // path of the first hit, "" if there is none
+	pages []string // paths of the hits
 
 	// readOn makes the second call, which reads the first hit where the search
 	// found it. It returns all text and the text without markup.
 	readOn func() (all, text string)
 }
 
-// measureAnswers asks all questions and reports how many the search answers,
-// how many the search and reading on in the first hit, and what they cost. A
-// question is answered if one hit contains the facts.
-func measureAnswers(b *testing.B, search func(q question) answerReply) {
+// answerHeader is the head of the table of the answers.
+const answerHeader = `
+| set | search | questions | in one call | in two | right page first | of five | of eight | tokens of a search | of an answer | p50 ms |
+|---|---|---|---|---|---|---|---|---|---|---|
+`
+
+// measure asks all questions and prints a row of the table: how many the search
+// answers, how many the search and reading on in the first hit, where the right
+// page is, and what they cost. A question is answered if one hit contains the
+// facts.
+func (s answerSet) measure(b *testing.B, name string, search func(q question) answerReply) {
 	b.Helper()
-	all, firstQuestions := questions(b), bytes.Count(questionLines, []byte("\n"))
-	var one, two, oneOfFirst, first int
-	var perSearch, perAnswer []string
+	all := s.questions(b)
 	for b.Loop() {
-		one, two, oneOfFirst, first, perSearch, perAnswer = 0, 0, 0, 0, nil, nil
-		for i, q := range all {
+		var one, two int
+		var first [9]int // by n, how often the right page is among the first n
+		var perSearch, perAnswer []string
+		var took Times
+		for _, q := range all {
+			began := time.Now()
 			r := search(q)
+			took = append(took, time.Since(began))
 			text := r.text
 			perSearch = append(perSearch, text)
+			at := slices.IndexFunc(r.pages, q.onRightPage)
 			if slices.ContainsFunc(r.hits, q.answeredBy) {
 				one++
 				two++
-				if i < firstQuestions {
-					oneOfFirst++
+			} else {
+				b.Logf("not answered, right page %d of %d: %s", at+1, len(r.pages), q.Question)
+				if len(r.pages) > 0 {
+					more, clean := r.readOn()
+					text += more
+					if q.answeredBy(clean) {
+						two++
+					}
 				}
-			} else if r.first != "" {
-				more, clean := r.readOn()
-				text += more
-				if q.answeredBy(clean) {
-					two++
-				}
-			}
-			if r.first != "" && slices.ContainsFunc(q.Pages, func(page string) bool { return strings.Contains(pathWords(r.first), pathWords(page)) }) {
-				first++
 			}
 			perAnswer = append(perAnswer, text)
+			if at >= 0 {
+				for n := at + 1; n < len(first); n++ {
+					first[n]++
+				}
+			}
 		}
+		fmt.Printf("\n| %s | %s | %d | %d | %d | %d | %d | %d | %.0f | %.0f | %.3g |\n", s.name, name, len(all), one, two,
+			first[1], first[5], first[8], medianTokens(b, perSearch), medianTokens(b, perAnswer), ms(took.at(0.5)))
 	}
 	b.ReportMetric(0, "ns/op") // the loop also contains work that is not measured
-	b.ReportMetric(float64(oneOfFirst), fmt.Sprintf("in-one-call-of-%d-answers", firstQuestions))
-	b.ReportMetric(float64(one), fmt.Sprintf("in-one-call-of-%d-answers", len(all)))
-	b.ReportMetric(float64(two), fmt.Sprintf("in-two-calls-of-%d-answers", len(all)))
-	b.ReportMetric(float64(first), "right-page-first-questions")
-	b.ReportMetric(medianTokens(b, perSearch), "p50-per-search-tokens")
-	b.ReportMetric(medianTokens(b, perAnswer), "p50-per-answer-tokens")
 }
 
 // pathWords returns a path in which all signs except slashes are hyphens, as in
@@ -156,7 +196,7 @@ func medianTokens(b *testing.B, texts []string) float64 {
 // An answerHit is a hit with its passages.
 type answerHit struct {
 	DocID    string `json:"doc_id"`
-	URL      string
+	Path     string
 	Digest   string
 	Passages []struct {
 		Offset        int
@@ -173,31 +213,47 @@ func (h answerHit) text() string {
 }
 
 // BenchmarkAnswers measures how many questions a search answers, with default
-// arguments, and what that costs: with this program, with grep and with qmd.
+// arguments, and what that costs: with this program, with OLD_BIN, with grep and
+// with qmd. It prints a table.
 func BenchmarkAnswers(b *testing.B) {
-	c := debianPages(b)
-	b.Run("knowhow", func(b *testing.B) { c.indexed(b).answers(b) })
-	b.Run("grep", func(b *testing.B) { measureAnswers(b, grepPages(b, c.source).search) })
-	for _, form := range []struct {
-		name  string
-		words bool // without the function words
-		args  []string
-	}{{"qmd", false, nil}, {"qmd-words", true, nil}, {"qmd-words-json", true, []string{"--format", "json"}}} {
-		b.Run(form.name, func(b *testing.B) {
-			p := openQMD(b, c)
-			measureAnswers(b, func(q question) answerReply {
-				query := q.Question
-				if form.words {
-					query = strings.Join(contentWords(query), " ")
+	fmt.Print(answerHeader)
+	programs := map[string]string{"knowhow": program(b), "before": os.Getenv("OLD_BIN")}
+	for _, s := range answerSets {
+		for _, name := range []string{"knowhow", "before"} {
+			b.Run(s.name+"/"+name, func(b *testing.B) {
+				if programs[name] == "" {
+					b.Skip("OLD_BIN is not set")
 				}
-				return p.search(query, form.args...)
+				c := s.docs.corpus(b)
+				c.program = programs[name]
+				if name != "knowhow" {
+					c.data += "-" + name
+				}
+				s.measure(b, name, c.indexed(b).answers(b))
 			})
-		})
+		}
+		b.Run(s.name+"/grep", func(b *testing.B) { s.measure(b, "grep", grepPages(b, s.docs.corpus(b).source).search) })
+		for _, form := range []struct {
+			name  string
+			words bool // without the function words
+			args  []string
+		}{{"qmd", false, nil}, {"qmd words", true, nil}, {"qmd words json", true, []string{"--format", "json"}}} {
+			b.Run(s.name+"/"+form.name, func(b *testing.B) {
+				p := openQMD(b, s.docs.corpus(b))
+				s.measure(b, form.name, func(q question) answerReply {
+					query := q.Question
+					if form.words {
+						query = strings.Join(contentWords(query), " ")
+					}
+					return p.search(query, form.args...)
+				})
+			})
+		}
 	}
 }
 
-// answers measures the answers of this program.
-func (c corpus) answers(b *testing.B) {
+// answers returns a function that searches the corpus with this program.
+func (c corpus) answers(b *testing.B) func(question) answerReply {
 	p := c.serve(b)
 	searchTool, readTool := tool(b, p, "search"), tool(b, p, "read_content")
 	call := func(name string, args map[string]any, to any) string {
@@ -211,16 +267,13 @@ func (c corpus) answers(b *testing.B) {
 		}
 		return r.Content[0].Text
 	}
-	measureAnswers(b, func(q question) answerReply {
+	return func(q question) answerReply {
 		var f struct{ Results []answerHit }
 		r := answerReply{text: call(searchTool, map[string]any{"query": q.Question}, &f)}
 		for _, h := range f.Results {
 			r.hits = append(r.hits, h.text())
+			r.pages = append(r.pages, h.Path)
 		}
-		if len(f.Results) == 0 {
-			return r
-		}
-		r.first = f.Results[0].URL
 		r.readOn = func() (all, text string) {
 			args := map[string]any{"docId": f.Results[0].DocID}
 			if ps := f.Results[0].Passages; len(ps) > 0 {
@@ -231,7 +284,7 @@ func (c corpus) answers(b *testing.B) {
 			return all, t.Text
 		}
 		return r
-	})
+	}
 }
 
 func TestAnsweredBy(t *testing.T) {
@@ -243,9 +296,37 @@ func TestAnsweredBy(t *testing.T) {
 			t.Errorf("answeredBy(%q) = %v, want %v", text, got, want)
 		}
 	}
-	for _, q := range questions(t) {
-		if q.Question == "" || q.Kind == "" || len(q.Facts) == 0 || len(q.Pages) == 0 {
-			t.Errorf("question %+v is not complete", q)
+	for _, s := range answerSets {
+		for _, q := range s.questions(t) {
+			if q.Question == "" || q.Kind == "" || len(q.Facts) == 0 || len(q.Pages) == 0 {
+				t.Errorf("%s: question %+v is not complete", s.name, q)
+			}
 		}
+	}
+}
+
+// TestAnswersInDocs checks that a right page of each question contains the facts,
+// for the corpora that are there.
+func TestAnswersInDocs(t *testing.T) {
+	for _, s := range answerSets {
+		t.Run(s.name, func(t *testing.T) {
+			all, c := s.questions(t), s.docs.corpus(t)
+			found := make([]bool, len(all))
+			err := eachText(t.Context(), c.source, func(name string, d *extract.Text) error {
+				text := d.Title + " " + d.Body
+				for i, q := range all {
+					found[i] = found[i] || q.onRightPage(name) && q.answeredBy(text)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, q := range all {
+				if !found[i] {
+					t.Errorf("no right page answers %q", q.Question)
+				}
+			}
+		})
 	}
 }

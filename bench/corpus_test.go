@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,17 @@ type corpus struct {
 	source string // folder
 	data   string // data folder of the program
 	key    string // differs for different sources
+
+	program string // that indexes and searches it; "" is that of the environment
+}
+
+// binary returns the program that indexes and searches the corpus.
+func (c corpus) binary(b *testing.B) string {
+	b.Helper()
+	if c.program == "" {
+		return program(b)
+	}
+	return c.program
 }
 
 // generatedDocuments is how many documents the generated corpus has.
@@ -99,11 +111,15 @@ func writeSettled(dir, name, text string) error {
 }
 
 // debian returns the corpus that bench/debian-docs unpacked.
-func debian(b *testing.B) corpus {
+func debian(b testing.TB) corpus { return debianDocs(b, "debian", "DEBIAN_DOCS") }
+
+// debianDocs returns the corpus that bench/debian-docs unpacked into the folder
+// that a variable of the environment names.
+func debianDocs(b testing.TB, label, variable string) corpus {
 	b.Helper()
-	dir := os.Getenv("DEBIAN_DOCS")
+	dir := os.Getenv(variable)
 	if dir == "" {
-		b.Skip("DEBIAN_DOCS is not set: run bench/debian-docs FOLDER and set it to the folder")
+		b.Skipf("%s is not set: run bench/debian-docs FOLDER and set it to the folder", variable)
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -111,21 +127,20 @@ func debian(b *testing.B) corpus {
 	}
 	packages, err := os.ReadFile(filepath.Join(dir, "PACKAGES"))
 	if err != nil {
-		b.Skipf("DEBIAN_DOCS: %v: run bench/debian-docs FOLDER to fill the folder", err)
+		b.Skipf("%s: %v: run bench/debian-docs FOLDER to fill the folder", variable, err)
 	}
-	return newCorpus(b, "debian", filepath.Join(dir, "usr"), string(packages))
+	return newCorpus(b, label, filepath.Join(dir, "usr"), string(packages))
 }
 
-// debianPages returns the web pages and manual pages of the corpus that
-// bench/debian-docs unpacked, without the links and the other files.
-func debianPages(b *testing.B) corpus {
+// corpus returns the pages of the documentation, without links and other files.
+func (d answerDocs) corpus(b testing.TB) corpus {
 	b.Helper()
-	all := debian(b)
-	c := newCorpus(b, "debian-pages", filepath.Join(workDir(b), "debian-pages"), all.key)
+	all := debianDocs(b, d.label, d.variable)
+	c := newCorpus(b, d.label, filepath.Join(workDir(b), d.label), all.key)
 	c.fill(b, func() error {
-		return filepath.WalkDir(all.source, func(path string, d fs.DirEntry, err error) error {
+		return filepath.WalkDir(all.source, func(path string, e fs.DirEntry, err error) error {
 			manual := strings.HasPrefix(path, filepath.Join(all.source, "share", "man")+string(filepath.Separator))
-			if err != nil || !d.Type().IsRegular() || !manual && filepath.Ext(path) != ".html" {
+			if err != nil || !e.Type().IsRegular() || !manual && !slices.Contains(d.endings, filepath.Ext(path)) {
 				return err
 			}
 			text, err := os.ReadFile(path)
@@ -136,21 +151,21 @@ func debianPages(b *testing.B) corpus {
 			if err != nil {
 				return err
 			}
-			return writeSettled(filepath.Join(c.source, filepath.Dir(name)), d.Name(), string(text))
+			return writeSettled(filepath.Join(c.source, filepath.Dir(name)), e.Name(), string(text))
 		})
 	})
 	return c
 }
 
 // newCorpus returns a corpus whose index lies in the work folder.
-func newCorpus(b *testing.B, label, source, key string) corpus {
+func newCorpus(b testing.TB, label, source, key string) corpus {
 	b.Helper()
-	return corpus{label, source, filepath.Join(workDir(b), "data-"+label), key}
+	return corpus{label: label, source: source, data: filepath.Join(workDir(b), "data-"+label), key: key}
 }
 
 // fill calls write for an empty source folder, unless an earlier call has
 // filled it.
-func (c corpus) fill(b *testing.B, write func() error) {
+func (c corpus) fill(b testing.TB, write func() error) {
 	b.Helper()
 	marker := c.source + ".made"
 	if made, err := os.ReadFile(marker); err == nil && string(made) == c.key {
@@ -205,7 +220,7 @@ func (c corpus) index(b *testing.B) indexing {
 		b.Fatal(err)
 	}
 	began := time.Now()
-	p := start(b, "serve", "--transport", "stdio", "--no-watch", "--data", c.data, "--label", c.label, c.source)
+	p := startProgram(b, c.binary(b), "serve", "--transport", "stdio", "--no-watch", "--data", c.data, "--label", c.label, c.source)
 	done := p.await(`^` + c.label + `: (\d+) documents?`)
 	x := indexing{took: time.Since(began)}
 	x.peak = p.memory("VmHWM")
@@ -215,7 +230,7 @@ func (c corpus) index(b *testing.B) indexing {
 	x.cpu = p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 	var err error
 	if x.documents, err = strconv.Atoi(done[1]); err == nil {
-		err = os.WriteFile(c.data+".made", []byte(c.key+fileHash(b, program(b))), 0o600)
+		err = os.WriteFile(c.data+".made", []byte(c.key+fileHash(b, c.binary(b))), 0o600)
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -228,7 +243,7 @@ func (c corpus) index(b *testing.B) indexing {
 func (c corpus) indexed(b *testing.B) corpus {
 	b.Helper()
 	made, err := os.ReadFile(c.data + ".made")
-	if err != nil || string(made) != c.key+fileHash(b, program(b)) {
+	if err != nil || string(made) != c.key+fileHash(b, c.binary(b)) {
 		c.index(b)
 	}
 	return c
@@ -238,7 +253,7 @@ func (c corpus) indexed(b *testing.B) corpus {
 // scanned the source.
 func (c corpus) serve(b *testing.B) *process {
 	b.Helper()
-	p := start(b, "serve", "--transport", "stdio", "--no-watch", "--data", c.data)
+	p := startProgram(b, c.binary(b), "serve", "--transport", "stdio", "--no-watch", "--data", c.data)
 	p.initialize()
 	p.await(`^` + c.label + `: \d+ document`)
 	return p

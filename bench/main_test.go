@@ -7,10 +7,12 @@
 //	KNOWHOW_BIN  the program; built if it is not set
 //	BENCH_DIR    folder for corpora and indexes, kept between runs; by default
 //	             knowhow-bench in the user's cache folder
+//	KNOWHOW_EMBEDDER the model; none if it is not set
 //	DEBIAN_DOCS  folder that bench/debian-docs filled
+//	DEBIAN_DOCS_SECOND, DEBIAN_DOCS_LANGUAGES  the same with -second and -languages
 //	ANSWERS_PEERS folder that bench/answers-peers filled
 //	MIXED_DOCS   folder that bench/mixed filled
-//	OLD_BIN      another version of the program, for bench/mixed
+//	OLD_BIN      another version of the program, for bench/mixed and bench/answers
 //	CRANFIELD    folder of the Cranfield collection
 //	FAISS_PYTHON a Python with faiss-cpu; bench/faiss installs one
 //	DATASETS_PYTHON a Python with the packages that bench/datasets installs
@@ -77,7 +79,7 @@ func benchDir() (string, error) {
 }
 
 // workDir is benchDir for a benchmark.
-func workDir(b *testing.B) string {
+func workDir(b testing.TB) string {
 	b.Helper()
 	dir, err := benchDir()
 	if err != nil {
