@@ -32,8 +32,9 @@ type answerDocs struct {
 }
 
 var (
-	firstDocs  = answerDocs{"debian-pages", "DEBIAN_DOCS", []string{".html"}}
-	secondDocs = answerDocs{"second-pages", "DEBIAN_DOCS_SECOND", []string{".html", ".txt", ".md", ".rst", ".adoc"}}
+	firstDocs    = answerDocs{"debian-pages", "DEBIAN_DOCS", []string{".html"}}
+	secondDocs   = answerDocs{"second-pages", "DEBIAN_DOCS_SECOND", []string{".html", ".txt", ".md", ".rst", ".adoc"}}
+	languageDocs = answerDocs{"language-pages", "DEBIAN_DOCS_LANGUAGES", secondDocs.endings}
 )
 
 var answerSets = []answerSet{
@@ -41,6 +42,9 @@ var answerSets = []answerSet{
 	{"more", "questions-more", firstDocs},
 	{"held-out", "questions-held-out", firstDocs},
 	{"second", "questions-second", secondDocs},
+	{"german", "questions-de", languageDocs},
+	{"french", "questions-fr", languageDocs},
+	{"japanese", "questions-ja", languageDocs},
 }
 
 //go:embed testdata/questions*.jsonl
@@ -96,12 +100,15 @@ func (q question) answeredBy(text string) bool {
 
 var (
 	blanks = regexp.MustCompile(`\s+`)
-	quotes = strings.NewReplacer("“", `"`, "”", `"`, "’", "'", "`", "", "*", "", `\`, "")
+	// Japanese has no spaces; those of a text are ends of lines.
+	japaneseBlanks = regexp.MustCompile(` *([\p{Han}\p{Hiragana}\p{Katakana}ー、。]) *`)
+	quotes         = strings.NewReplacer("“", `"`, "”", `"`, "’", "'", "`", "", "*", "", `\`, "")
 )
 
 // plainText returns a text without differences of markup and white space.
 func plainText(s string) string {
-	return strings.ToLower(blanks.ReplaceAllString(quotes.Replace(s), " "))
+	s = blanks.ReplaceAllString(quotes.Replace(s), " ")
+	return strings.ToLower(japaneseBlanks.ReplaceAllString(s, "$1"))
 }
 
 // An answerReply has the members of a search result that the benchmark reads.
