@@ -41,7 +41,8 @@ func startProgram(b *testing.B, program string, args ...string) *process {
 	cmd := exec.CommandContext(waitContext(b), program, args...)
 	home := b.TempDir()
 	// Results must not depend on how many vectors are there.
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "KNOWHOW_EMBEDDER=" + cmp.Or(os.Getenv("KNOWHOW_EMBEDDER"), "none")}
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "KNOWHOW_EMBEDDER=" + cmp.Or(os.Getenv("KNOWHOW_EMBEDDER"), "none"),
+		"EMBED_MODEL=" + os.Getenv("EMBED_MODEL")}
 	return spawn(b, cmd)
 }
 

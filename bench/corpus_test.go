@@ -239,12 +239,15 @@ func (c corpus) index(b *testing.B) indexing {
 }
 
 // indexed creates the index of the corpus unless this program has already
-// created it.
+// created it. With KNOWHOW_EMBEDDER, it also computes the missing vectors.
 func (c corpus) indexed(b *testing.B) corpus {
 	b.Helper()
 	made, err := os.ReadFile(c.data + ".made")
 	if err != nil || string(made) != c.key+fileHash(b, c.binary(b)) {
 		c.index(b)
+	}
+	if e := os.Getenv("KNOWHOW_EMBEDDER"); e != "" && e != "none" {
+		embedRest(b, c.data, e, os.Getenv("EMBED_MODEL"))
 	}
 	return c
 }

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"knowhow/internal/datafolder"
 	"knowhow/internal/embed/open"
 	"knowhow/internal/index"
 )
@@ -214,20 +215,20 @@ func fakeEmbedder(b *testing.B) (url string) {
 }
 
 // embedRest computes the vectors that are missing in a data folder, because the
-// engine does this slowly, beside its other work.
-func embedRest(b *testing.B, data, embedder string) {
+// program does this slowly, beside its other work. model is that of a server.
+func embedRest(b *testing.B, data, embedder, model string) {
 	b.Helper()
 	x, err := index.Open(b.Context(), index.Options{Dir: data})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer x.Close()
-	e, err := open.Embedder(embedder, open.Options{Model: "fake"})
+	m, err := datafolder.OpenModel(embedder, open.Options{Model: model})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for n := 1; n > 0; {
-		if n, err = x.EmbedNext(b.Context(), e, nil, 500); err != nil {
+		if n, err = x.EmbedNext(b.Context(), m.Queries, nil, 500); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -311,7 +312,7 @@ func BenchmarkKb(b *testing.B) {
 				s := e.awaitStatus(b, indexed)
 				b.ReportMetric(float64(s.Model.Passages), "passages")
 				b.ReportMetric(e.memory("VmHWM"), "peak-MB")
-				embedRest(b, data, embedder)
+				embedRest(b, data, embedder, "fake")
 				e.awaitStatus(b, embedded)
 			})
 			for _, mode := range []string{"", "fts_only", "vector_only"} {
