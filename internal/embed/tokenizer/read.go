@@ -91,6 +91,9 @@ type component struct {
 	} `json:"pattern"`
 	Content string `json:"content"`
 
+	// Of Precompiled, in base64.
+	Charsmap string `json:"precompiled_charsmap"`
+
 	// Of Metaspace.
 	Replacement   string `json:"replacement"`
 	PrependScheme string `json:"prepend_scheme"`
@@ -194,8 +197,10 @@ func (c *component) prepare(depth int) (func(string) string, error) {
 		return strings.ToLower, nil
 	case "Strip":
 		return strings.TrimSpace, nil
+	case "Precompiled":
+		return precompiled(c.Charsmap)
 	case "Replace":
-		if c.Pattern.Regex == `\s+` && c.Content == " " {
+		if (c.Pattern.Regex == `\s+` || c.Pattern.Regex == " {2,}") && c.Content == " " {
 			return func(s string) string { return s }, nil // words are split at any white space
 		}
 		if c.Pattern.String == nil || *c.Pattern.String == "" {

@@ -145,9 +145,12 @@ func TestReadRefuses(t *testing.T) {
 		data string
 		kind error
 	}{
-		"not JSON":       {"{", errkind.Corrupt},
-		"other model":    {replace(`"WordPiece"`, `"BPE"`), errkind.Unsupported},
-		"normalizer":     {replace(`"BertNormalizer"`, `"Precompiled"`), errkind.Unsupported},
+		"not JSON":    {"{", errkind.Corrupt},
+		"other model": {replace(`"WordPiece"`, `"BPE"`), errkind.Unsupported},
+		"normalizer":  {replace(`"BertNormalizer"`, `"Nmt"`), errkind.Unsupported},
+		"no table":    {replace(`"BertNormalizer"`, `"Precompiled"`), errkind.Corrupt},
+		"cut off table": {replace(`"BertNormalizer"`, `"Precompiled","precompiled_charsmap":"/////w=="`),
+			errkind.Corrupt},
 		"pre-tokenizer":  {replace(`"BertPreTokenizer"`, `"ByteLevel"`), errkind.Unsupported},
 		"unknown token":  {replace(`"unk_token":"[UNK]"`, `"unk_token":"x y"`), errkind.Corrupt},
 		"negative token": {replace(`"able":8`, `"able":-8`), errkind.Corrupt},
