@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/danish"
@@ -303,16 +304,31 @@ next:
 
 // QuestionLanguage returns the ISO 639-1 code of the language that the words of a
 // question are in, or "" if it is not clear: that of English and some languages
-// whose function words the question has the most of.
+// whose function words the question has the most of, otherwise Japanese if it has
+// kana, and Korean if it has Hangul.
 func QuestionLanguage(words []string, among []Language) string {
 	folded := make([]string, len(words))
 	for i, w := range words {
 		folded[i] = fold(w)
 	}
-	if codes := questionLanguages(folded, among); len(codes) == 1 {
+	switch codes := questionLanguages(folded, among); {
+	case len(codes) == 1:
 		return codes[0]
+	case len(codes) > 1:
+		return ""
+	case anyIn(words, unicode.Hiragana, unicode.Katakana):
+		return "ja"
+	case anyIn(words, unicode.Hangul):
+		return "ko"
 	}
 	return ""
+}
+
+// anyIn reports whether words contain a character of some scripts.
+func anyIn(words []string, scripts ...*unicode.RangeTable) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		return strings.ContainsFunc(w, func(r rune) bool { return unicode.In(r, scripts...) })
+	})
 }
 
 // questionLanguages returns the codes of those of English and some languages that

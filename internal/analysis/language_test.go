@@ -225,6 +225,11 @@ func TestQuestionLanguage(t *testing.T) {
 		{"wie ändere ich die Nachricht", "de"},
 		{"comment changer le message dans les options", "fr"},
 		{"kernel options", ""},
+		{"Kerberos を使わない NFS を安全にする方法", "ja"},
+		{"カーネル オプション", "ja"},
+		{"what does の mean", "en"},
+		{"비밀번호 변경", "ko"},
+		{"内核 选项", ""}, // Chinese, or Japanese without kana
 	} {
 		if got := analysis.QuestionLanguage(strings.Fields(tt.text),
 			[]analysis.Language{analysis.English, german, french}); got != tt.want {
