@@ -5,15 +5,14 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/extract"
 )
 
@@ -179,9 +178,13 @@ func pathWords(path string) string { return pathSigns.ReplaceAllString(path, "-"
 
 var pathSigns = regexp.MustCompile(`[^\pL\pN/]+`)
 
-// charsPerToken is how many characters of a result a token has on average
-// (o200k, results over this documentation).
-const charsPerToken = 3.75
+// charsPerToken is how many characters of a result a token has on average, and
+// cjkPerToken how many of scripts without blanks (o200k, results over this
+// documentation).
+const (
+	charsPerToken = 3.75
+	cjkPerToken   = 1.1
+)
 
 // medianTokens returns the median of the number of tokens of the texts. It is
 // an estimate if bench/answers-peers has not installed a tokenizer.
@@ -192,12 +195,20 @@ func medianTokens(b *testing.B, texts []string) float64 {
 		slices.Sort(counts)
 		return float64(median(counts))
 	}
-	var counts []int
+	var counts []float64
 	for _, text := range texts {
-		counts = append(counts, utf8.RuneCountInString(text))
+		count := 0.0
+		for _, r := range text {
+			if analysis.IsCJK(r) {
+				count += 1 / cjkPerToken
+			} else {
+				count += 1 / charsPerToken
+			}
+		}
+		counts = append(counts, count)
 	}
 	slices.Sort(counts)
-	return math.Round(float64(median(counts)) / charsPerToken)
+	return median(counts)
 }
 
 // An answerHit is a hit with its passages.
