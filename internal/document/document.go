@@ -103,16 +103,19 @@ type Chunk struct {
 }
 
 // A Heading is a title inside a text, or a term of a definition list, such as an
-// option or a function: readers look for it as for a title. A heading of TermLevel
-// without text is the end of such a list.
+// option or a function: readers look for it as for a title. A heading of a level of
+// terms without text is the end of such a list.
 type Heading struct {
 	Offset int    // of its first byte in the text
-	Level  int    // 1 is the highest; TermLevel for terms
+	Level  int    // 1 is the highest; from TermLevel on those of terms
 	Text   string // one line
 }
 
-// TermLevel is the level of the terms of definition lists, below all titles.
-const TermLevel = 7
+// Levels of the terms of definition lists, below all titles.
+const (
+	TermLevel       = 7
+	NestedTermLevel = 8 // of lists in the text of a term; terms of deeper ones are no headings
+)
 
 // A Section is the part of a document's text from a heading to the next one.
 type Section struct {

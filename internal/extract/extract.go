@@ -156,6 +156,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 			t.Title = h.Text
 		}
 	}
+	t.KeepTerms()
 	t.MakeValid()
 	t.Title = plain.Shorten(t.Title, plain.MaxTitle)
 	t.Damaged = t.Damaged || in.cut

@@ -40,7 +40,7 @@ func checkText(t *testing.T, x *Text) {
 		switch {
 		case h.Offset <= last || h.Offset >= len(x.Body) || !utf8.RuneStart(x.Body[h.Offset]):
 			t.Fatalf("heading %+v after offset %d in %d bytes", h, last, len(x.Body))
-		case h.Level < 1 || h.Level > document.TermLevel || h.Text == "" && h.Level < document.TermLevel ||
+		case h.Level < 1 || h.Level > document.NestedTermLevel || h.Text == "" && h.Level < document.TermLevel ||
 			len(h.Text) > plain.MaxHeading || !utf8.ValidString(h.Text) || strings.ContainsAny(h.Text, "\n\t"):
 			t.Fatalf("bad heading %+v", h)
 		}

@@ -51,22 +51,32 @@ func TestExtractHTML(t *testing.T) {
 // The terms of definition lists are headings. What follows a list does not belong
 // to its last term.
 func TestTerms(t *testing.T) {
+	long := strings.Repeat("long ", 14)
 	term := func(at int, text string) document.Heading {
 		return document.Heading{Offset: at, Level: document.TermLevel, Text: text}
+	}
+	nested := func(at int, text string) document.Heading {
+		return document.Heading{Offset: at, Level: document.NestedTermLevel, Text: text}
 	}
 	for name, tt := range map[string]struct {
 		file, in string
 		want     []document.Heading
 	}{
-		"HTML": {"a.html", "<h2>A</h2><dl><dt>f()<a href='#f'>¶</a><dd>x<dl><dt>g</dt><dd>y</dl></dl><p>z<dl><dt>h<dd>i</dl>",
-			[]document.Heading{{Offset: 0, Level: 2, Text: "A"}, term(3, "f()"), term(10, "g"), term(15, ""),
-				term(18, "h")}},
+		"HTML": {"a.html", "<h2>A</h2><dl><dt>f()<a href='#f'>¶</a><dd>" + long + "<dl><dt>g</dt><dd>" + long +
+			"<dl><dt>h<dd>i</dl></dl>j</dl><p>z<dl><dt>k<dd>" + long + "</dl>",
+			[]document.Heading{{Offset: 0, Level: 2, Text: "A"}, term(3, "f()"), nested(78, "g"), nested(156, ""),
+				term(159, ""), term(162, "k")}},
 		"a list in a heading": {"a.html", "<h2>A<dl><dt>b</dt></dl>c</h2>d",
 			[]document.Heading{{Offset: 0, Level: 2, Text: "A b c"}}},
-		"a heading behind a list": {"a.html", "<dl><dt>b<dd>c</dl><h2>D</h2>",
-			[]document.Heading{term(0, "b"), {Offset: 5, Level: 2, Text: "D"}}},
-		"a manual page": {"a.1", ".TH A 1\n.SH B\n.TP\n.B \\-x\ny\n.RS\n.PP\nz\n.RE\n.IP \\(bu\nk\n.PP\nend\n.IP name\nl\n",
-			[]document.Heading{{Offset: 0, Level: 1, Text: "B"}, term(3, "-x"), term(19, ""), term(24, "name")}},
+		"a heading behind a list": {"a.html", "<dl><dt>b<dd>" + long + "</dl><h2>D</h2>",
+			[]document.Heading{term(0, "b"), {Offset: 73, Level: 2, Text: "D"}}},
+		"terms of the same text": {"a.html", "<dl><dt>-a<dt>--all<dd>" + long + "</dl>",
+			[]document.Heading{term(0, "-a, --all")}},
+		"a manual page": {"a.1", ".TH A 1\n.SH B\n.TP\n.B \\-x\n" + long + "\n.RS\n.PP\nz\n.RE\n.IP \\(bu\nk\n.PP\nend\n" +
+			".IP name\n" + long + "\n",
+			[]document.Heading{{Offset: 0, Level: 1, Text: "B"}, term(3, "-x"), term(87, ""), term(92, "name")}},
+		"a list of short items": {"a.1", ".TH A 1\n.SH B\n.TP\n.B \\-x\ny\n.TP\n0\nSuccess\n.SH C\nd\n",
+			[]document.Heading{{Offset: 0, Level: 1, Text: "B"}, {Offset: 20, Level: 1, Text: "C"}}},
 	} {
 		x := mustExtract(t, Input{Name: tt.file, Data: []byte(tt.in)})
 		if diff := cmp.Diff(tt.want, x.Headings); diff != "" {

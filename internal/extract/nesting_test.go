@@ -488,7 +488,7 @@ func FuzzParts(f *testing.F) {
 			}
 			for _, h := range p.Headings {
 				if h.Offset < 0 || h.Offset >= len(p.Body) || h.Text == "" && h.Level < document.TermLevel ||
-					!utf8.ValidString(h.Text) || h.Level < 1 || h.Level > document.TermLevel ||
+					!utf8.ValidString(h.Text) || h.Level < 1 || h.Level > document.NestedTermLevel ||
 					!utf8.RuneStart(p.Body[h.Offset]) {
 					t.Errorf("%s: heading %+v in a text of %d bytes", name, h, len(p.Body))
 				}

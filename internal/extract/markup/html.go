@@ -63,8 +63,8 @@ type walker struct {
 	}
 	lists struct { // definition lists
 		open  int
-		terms bool // there was a term
-		ended bool // the next text is behind the list
+		terms [2]bool // there was a term, by depth
+		ended int     // depth + 1 of the list that the next text is behind, or 0
 	}
 	raw atom.Atom // element whose raw text comes next
 
@@ -130,10 +130,10 @@ func (w *walker) write(ctx context.Context, b []byte) {
 		}
 		if w.heading.level > 0 && w.heading.start < 0 {
 			w.heading.start = start
-		} else if w.lists.ended {
-			w.out.Mark(start, document.TermLevel, "")
+		} else if w.lists.ended > 0 {
+			w.out.Mark(start, document.TermLevel-1+w.lists.ended, "")
 		}
-		w.lists.ended = false
+		w.lists.ended = 0
 	}
 }
 
@@ -269,9 +269,10 @@ func (w *walker) layout(a atom.Atom, start bool) {
 	}
 }
 
-// definition tracks definition lists. Their terms are headings.
+// definition tracks definition lists. Their terms are headings, and those of the lists
+// in these.
 func (w *walker) definition(a atom.Atom, start bool) {
-	if w.heading.level == document.TermLevel {
+	if w.heading.level >= document.TermLevel {
 		w.endHeading()
 	} else if w.heading.level > 0 {
 		return
@@ -281,12 +282,15 @@ func (w *walker) definition(a atom.Atom, start bool) {
 	case a == atom.Dl && start:
 		l.open++
 	case a == atom.Dl && l.open > 0:
-		if l.open--; l.open == 0 {
-			l.ended, l.terms = l.terms, false
+		if l.open--; l.open < len(l.terms) && l.terms[l.open] {
+			l.terms[l.open] = false
+			l.ended = l.open + 1
 		}
 	case a == atom.Dt && start:
-		w.heading.start, w.heading.level = -1, document.TermLevel
-		l.terms = true
+		if depth := max(l.open-1, 0); depth < len(l.terms) {
+			w.heading.start, w.heading.level = -1, document.TermLevel+depth
+			l.terms[depth] = true
+		}
 	}
 }
 
@@ -316,8 +320,13 @@ func (w *walker) endHeading() {
 	}
 	raw := w.out.Buf[h.start:]
 	text := plain.OneLine(string(raw[:min(len(raw), 4*plain.MaxHeading)]))
-	if text = strings.ToValidUTF8(text, ""); text != "" {
+	if text = strings.ToValidUTF8(text, ""); text == "" {
+		return
+	}
+	if h.level < document.TermLevel {
 		w.out.Mark(h.start, h.level, text)
+	} else {
+		w.out.MarkTerm(h.start, h.level-document.TermLevel, text)
 	}
 }
 

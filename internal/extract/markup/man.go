@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"knowhow/internal/extract/plain"
@@ -28,7 +28,7 @@ func IsManual(head []byte, ext string) bool {
 // Man extracts a manual page in the macros man or mdoc. Its headings are
 // the sections.
 func Man(ctx context.Context, t *plain.Text, src string) {
-	m := &manual{t: t, out: plain.NewWriter(ctx), strings: map[string]string{}}
+	m := &manual{t: t, out: plain.NewWriter(ctx), strings: map[string]string{}, insets: make([]inset, 1)}
 	for _, line := range plain.Lines(ctx, src) {
 		m.line(line)
 	}
@@ -45,15 +45,74 @@ type manual struct {
 	asIs      bool              // lines are kept as they are
 	until     string            // request that ends the part that is left out
 	tag       bool              // the next line is the tag of a paragraph
-	tags      bool              // paragraphs have tags
-	inset     int               // depth of indented parts, which belong to the tag before
+	insets    []inset           // the section, and the indented parts and lists that are open in it
+	tooDeep   int               // parts inside of more than maxInsets others
+	fresh     bool              // no line of the paragraph has been written
+	head      bool              // the term of an item extends over several lines, between .Xo and .Xc
 	name      string            // of the page, for .Nm of mdoc
 	heading   int               // level of the heading that the next line is the text of
 	strings   map[string]string // defined by .ds
-	depth     int               // of conditions that are left out
+	skipped   int               // depth of conditions that are left out
 	otherwise bool              // the other part of a condition applies
 	table     *manualTable      // nil outside of tables
 	inCell    bool              // the text is that of a cell
+}
+
+// An inset is an indented part or a list.
+type inset struct {
+	tagged  bool // the items of a list of mdoc have terms
+	columns bool // they are rows of a table
+	terms   bool // a term has been written, to which what follows belongs
+	before  bool // the last term stands before the indented part that is its text
+}
+
+// maxInsets is the number of insets one inside the other: people do not write more.
+const maxInsets = 50
+
+// inset returns the innermost inset.
+func (m *manual) inset() *inset { return &m.insets[len(m.insets)-1] }
+
+// depth returns the number of terms whose text the innermost inset is a part of.
+func (m *manual) depth() int {
+	n := 0
+	for _, x := range m.insets[:len(m.insets)-1] {
+		if x.terms {
+			n++
+		}
+	}
+	return n
+}
+
+// openInset begins an inset.
+func (m *manual) openInset(x inset) {
+	if len(m.insets) > maxInsets {
+		m.tooDeep++
+		return
+	}
+	m.insets = append(m.insets, x)
+}
+
+// closeInset ends the innermost inset, and its definition list.
+func (m *manual) closeInset() {
+	if m.tooDeep > 0 {
+		m.tooDeep--
+		return
+	}
+	if len(m.insets) > 1 {
+		m.endTerms()
+		m.insets = m.insets[:len(m.insets)-1]
+	}
+	if m.inset().before {
+		m.endTerms()
+	}
+}
+
+// endTerms ends the definition list of the innermost inset, if there is one.
+func (m *manual) endTerms() {
+	if x := m.inset(); x.terms {
+		x.terms, x.before = false, false
+		m.out.EndTerms(m.depth())
+	}
 }
 
 // line processes a line.
@@ -69,8 +128,8 @@ func (m *manual) line(line string) {
 		}
 		return
 	}
-	if m.depth > 0 {
-		m.depth += strings.Count(line, `\{`) - strings.Count(line, `\}`)
+	if m.skipped > 0 {
+		m.skipped += strings.Count(line, `\{`) - strings.Count(line, `\}`)
 		return
 	}
 	if m.table != nil && m.tableLine(trimmed) {
@@ -91,7 +150,11 @@ func (m *manual) line(line string) {
 	if request == "" || strings.HasPrefix(request, `\"`) || strings.HasPrefix(request, `\}`) {
 		return
 	}
-	name, rest, _ := strings.Cut(strings.ReplaceAll(request, "\t", " "), " ")
+	tab := " "
+	if m.inset().columns {
+		tab = " Ta "
+	}
+	name, rest, _ := strings.Cut(strings.ReplaceAll(request, "\t", tab), " ")
 	switch name {
 	case "if", "ie":
 		condition, then, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
@@ -108,7 +171,7 @@ func (m *manual) line(line string) {
 // with the lines up to the end of its block.
 func (m *manual) conditional(rest string, applies bool) {
 	if !applies {
-		m.depth = max(strings.Count(rest, `\{`)-strings.Count(rest, `\}`), 0)
+		m.skipped = max(strings.Count(rest, `\{`)-strings.Count(rest, `\}`), 0)
 		return
 	}
 	rest = strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(rest, " "), `\{`), " ")
@@ -156,10 +219,11 @@ func (m *manual) word(s string) {
 
 // term ends the line with a term.
 func (m *manual) term() {
-	m.tag = false
+	m.tag, m.head, m.fresh = false, false, false
 	if len(m.words) > 0 {
-		m.out.Term(strings.TrimRight(strings.Join(m.words, " "), " \t"))
-		m.words, m.tags = nil, true
+		m.out.Term(m.depth(), strings.Join(m.words, " "))
+		m.inset().terms = true
+		m.words = nil
 	}
 	m.noSpace = false
 }
@@ -170,13 +234,33 @@ func (m *manual) endLine() {
 		m.out.Line(strings.Join(m.words, " "))
 		m.words = nil
 	}
-	m.noSpace = false
+	m.noSpace, m.fresh = false, false
 }
 
 func (m *manual) endParagraph() {
 	m.endLine()
-	m.tag = false
+	m.tag, m.head, m.fresh = false, false, true
 }
+
+// indent begins an indented part. A short line before it, such as DocBook writes, is
+// a term.
+func (m *manual) indent() {
+	s := strings.Join(m.words, " ")
+	if !m.fresh || s == "" || len(s) > maxTermBefore || strings.Contains(".:;,!?", s[len(s)-1:]) &&
+		!strings.HasSuffix(s, "...") {
+		m.endParagraph()
+		m.openInset(inset{})
+		m.out.Blank()
+		return
+	}
+	m.term()
+	m.inset().before = true
+	m.openInset(inset{})
+}
+
+// maxTermBefore is the number of bytes of a term before an indented part. Longer
+// lines are sentences.
+const maxTermBefore = 200
 
 // request processes a request or macro.
 func (m *manual) request(name string, args []string) {
@@ -196,22 +280,23 @@ func (m *manual) request(name string, args []string) {
 		m.section(1, args)
 	case "SS", "Ss":
 		m.section(2, args)
-	case "PP", "P", "LP", "Pp", "HP", "sp", "RS", "RE", "bp", "IX":
+	case "PP", "P", "LP", "Pp", "HP":
 		m.endParagraph()
-		switch name {
-		case "RS":
-			m.inset++
-		case "RE":
-			m.inset = max(m.inset-1, 0)
-		case "PP", "P", "LP", "Pp", "HP":
-			if m.tags && m.inset == 0 {
-				m.tags = false
-				m.out.EndTerms()
-			}
+		if !m.inset().tagged {
+			m.endTerms()
 		}
-		if name != "IX" {
-			m.out.Blank()
-		}
+		m.out.Blank()
+	case "sp", "bp":
+		m.endParagraph()
+		m.out.Blank()
+	case "RS":
+		m.indent()
+	case "RE":
+		m.endParagraph()
+		m.closeInset()
+		m.out.Blank()
+	case "IX":
+		m.endParagraph()
 	case "br", "TQ":
 		m.endLine()
 		m.tag = name == "TQ"
@@ -224,10 +309,8 @@ func (m *manual) request(name string, args []string) {
 		m.out.Blank()
 		if len(args) > 0 {
 			m.words = append(m.words, strings.Trim(args[0], " "))
-			if strings.IndexFunc(args[0], unicode.IsLetter) >= 0 && len(args[0]) > 2 {
+			if plain.IsTerm(m.words[0]) {
 				m.term()
-			} else if len(args[0]) > 2 {
-				m.endLine()
 			}
 		}
 	case "nf", "EX", "Vb", "fi", "EE", "Ve":
@@ -278,7 +361,8 @@ func (m *manual) request(name string, args []string) {
 // section begins a section. Without arguments, its heading is the next line.
 func (m *manual) section(level int, args []string) {
 	m.endParagraph()
-	m.asIs, m.tags, m.inset = false, false, 0
+	m.asIs, m.insets, m.tooDeep = false, m.insets[:1], 0
+	m.insets[0] = inset{}
 	if len(args) == 0 {
 		m.heading = level
 		return
@@ -301,17 +385,27 @@ func (m *manual) inline(s string) {
 // mdoc processes a macro of mdoc(7). Unknown requests are left out.
 func (m *manual) mdoc(name string, args []string) {
 	switch name {
-	case "Bl", "El", "Bd", "Ed":
+	case "Bl", "El":
+		m.endParagraph()
+		m.out.Blank()
+		if name == "El" {
+			m.closeInset()
+		} else {
+			m.openInset(listOf(args))
+		}
+		return
+	case "Bd", "Ed":
 		m.endParagraph()
 		m.out.Blank()
 		m.asIs = name == "Bd" && len(args) > 0 && (args[0] == "-literal" || args[0] == "-unfilled")
 		return
 	case "It":
-		m.endParagraph()
-		if len(args) > 0 {
-			m.macros(args)
-			m.endLine()
-		}
+		m.item(args)
+		return
+	case "D1", "Dl":
+		m.endLine()
+		m.macros(args)
+		m.endLine()
 		return
 	case "Nd":
 		m.word("–")
@@ -328,8 +422,49 @@ func (m *manual) mdoc(name string, args []string) {
 		return
 	}
 	m.macros(append([]string{name}, args...))
+	if m.head && (name == "Xc" || slices.Contains(args, "Xc")) {
+		m.term()
+	}
 	if m.asIs {
 		m.endLine()
+	}
+}
+
+// listOf returns the inset of a list with the arguments of .Bl.
+func listOf(args []string) (x inset) {
+	for _, a := range args {
+		switch a {
+		case "-tag", "-hang", "-ohang", "-inset", "-diag":
+			x.tagged = true
+		case "-column":
+			x.columns = true
+		}
+	}
+	return x
+}
+
+// item begins an item of a list.
+func (m *manual) item(args []string) {
+	m.endParagraph()
+	x := m.inset()
+	switch {
+	case x.columns:
+		m.macros(args)
+		return
+	case x.tagged:
+		m.out.Blank()
+	}
+	if len(args) == 0 {
+		return
+	}
+	m.macros(args)
+	switch {
+	case !x.tagged:
+		m.endLine()
+	case slices.Contains(args, "Xo") && !slices.Contains(args, "Xc"):
+		m.head = true
+	default:
+		m.term()
 	}
 }
 
@@ -341,12 +476,14 @@ var mdocMacros = map[string]mdocMacro{
 	"Fl": {"-", ""}, "Fn": {"", "()"}, "Fo": {"", "("}, "Fc": {")", ""}, "Aq": {"<", ">"}, "Ql": {"‘", "’"},
 	"Sq": {"‘", "’"}, "Dq": {"“", "”"}, "Qq": {`"`, `"`}, "Pq": {"(", ")"}, "Bq": {"[", "]"}, "Brq": {"{", "}"},
 	"Op": {"[", "]"}, "Oo": {"[", ""}, "Oc": {"", "]"}, "Po": {"(", ""}, "Pc": {"", ")"},
+	"So": {"‘", ""}, "Sc": {"", "’"}, "Do": {"“", ""}, "Dc": {"", "”"}, "Qo": {`"`, ""}, "Qc": {"", `"`},
+	"Bo": {"[", ""}, "Bc": {"", "]"}, "Bro": {"{", ""}, "Brc": {"", "}"}, "Ao": {"<", ""}, "Ac": {"", ">"},
 	"In": {"#include <", ">"}, "At": {"AT&T UNIX", ""}, "Bx": {"BSD", ""}, "Ux": {"UNIX", ""},
 	"Nx": {"NetBSD", ""}, "Fx": {"FreeBSD", ""}, "Ox": {"OpenBSD", ""}, "Ap": {"'", ""},
 }
 
 // mdocFonts are the other macros inside lines, which only choose a font.
-var mdocFonts = set("Nm Cm Ar Pa Va Vt Ft Fa Dv Er Ev Ic Li Em Sy Tn Xr Sx An Lk Mt Ad No Ns Cd St Ms Xo Xc")
+var mdocFonts = set("Nm Cm Ar Pa Va Vt Ft Fa Dv Er Ev Ic Li Em Sy Tn Xr Sx An Lk Mt Ad No Ns Cd St Ms Xo Xc Pf Ta Eo Ec")
 
 // isMacro reports whether a word is a macro inside lines.
 func isMacro(word string) bool { return mdocFonts[word] || mdocMacros[word] != mdocMacro{} }
@@ -407,7 +544,16 @@ func (m *manual) macros(args []string) {
 					m.word("-" + args[i])
 				}
 			}
-		case "Oo", "Po", "Fo", "In":
+		case "Ta":
+			m.noSpace = false
+			m.word("|")
+		case "Pf":
+			if next != "" {
+				m.word(next)
+				m.noSpace = true
+				i++
+			}
+		case "Oo", "Po", "So", "Do", "Qo", "Bo", "Bro", "Ao", "Fo", "In":
 			if name == "Fo" && next != "" {
 				m.word(next + "(")
 				i++
@@ -417,7 +563,7 @@ func (m *manual) macros(args []string) {
 			if name == "In" {
 				ends = append(ends, macro.after)
 			}
-		case "Oc", "Pc", "Fc":
+		case "Oc", "Pc", "Sc", "Dc", "Qc", "Bc", "Brc", "Ac", "Fc":
 			m.noSpace = true
 			m.word(macro.before + macro.after)
 		case "Fn":

@@ -56,8 +56,8 @@ type Text struct {
 	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 
-// Mark records a heading of the text at an offset. Only one of TermLevel may have no
-// text.
+// Mark records a heading of the text at an offset. Only one of a level of terms may
+// have no text.
 func (t *Text) Mark(offset, level int, text string) {
 	t.Headings = mark(t.Headings, offset, level, text)
 }
@@ -66,7 +66,7 @@ func mark(hs []document.Heading, offset, level int, text string) []document.Head
 	if text == "" && level < document.TermLevel || len(hs) >= MaxHeadings {
 		return hs
 	}
-	level = min(max(level, 1), document.TermLevel)
+	level = min(max(level, 1), document.NestedTermLevel)
 	return append(hs, document.Heading{Offset: offset, Level: level, Text: Shorten(text, MaxHeading)})
 }
 

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -44,7 +45,8 @@ type Writer struct {
 	ctx   context.Context
 	last  Kind // of the last block
 	held  int  // bytes of the blocks that are not written yet
-	ended bool // a definition list ends before the next line
+	ended int  // level of the terms of a definition list that ends before the next line, or 0
+	term  int  // end of the text directly after a term, or 0
 }
 
 // NewWriter returns a writer that is used until ctx is done.
@@ -103,9 +105,9 @@ func (w *Writer) Line(line string) int {
 		return -1
 	}
 	at := w.write(line)
-	if w.ended {
-		w.ended = false
-		w.Mark(at, document.TermLevel, "")
+	if w.ended > 0 {
+		w.Mark(at, w.ended, "")
+		w.ended = 0
 	}
 	return at
 }
@@ -123,21 +125,69 @@ func (w *Writer) Heading(level int, text string) {
 		return
 	}
 	w.Blank()
-	w.ended = false
+	w.ended = 0
 	w.Mark(w.Line(text), min(level, document.TermLevel-1), text)
 	w.Blank()
 }
 
-// Term adds a line that is a term of a definition list.
-func (w *Writer) Term(text string) {
-	w.ended = false
-	if at := w.Line(text); at >= 0 {
-		w.Mark(at, document.TermLevel, text)
+// Term adds a line that is a term of a definition list. depth is as in
+// [Writer.MarkTerm].
+func (w *Writer) Term(depth int, text string) {
+	if text = OneLine(text); depth > maxDepth || !IsTerm(text) {
+		w.Line(text)
+		return
 	}
+	w.ended = 0
+	if w.term > 0 && w.term == len(w.Buf) {
+		w.Breaks = 1
+	}
+	w.MarkTerm(w.Line(text), depth, text)
 }
 
-// EndTerms ends a definition list before the next line.
-func (w *Writer) EndTerms() { w.ended = true }
+// maxTerms is the number of bytes of the heading for successive terms that share
+// their text.
+const maxTerms = 120
+
+// maxDepth is the greatest depth of lists whose terms are headings.
+const maxDepth = document.NestedTermLevel - document.TermLevel
+
+// MarkTerm records that the end of the text, from at on, is a term of a definition
+// list. Terms without a text between them are one heading. depth is the number of
+// terms whose text the list is a part of; from 2 on, a term is no heading.
+func (w *Writer) MarkTerm(at, depth int, text string) {
+	if depth > maxDepth {
+		return
+	}
+	level, next := document.TermLevel+depth, w.term > 0 && w.term == len(bytes.TrimRight(w.Buf[:at], "\n"))
+	w.term = len(w.Buf)
+	if n := len(w.Headings); next && n > 0 {
+		if h := &w.Headings[n-1]; h.Level == level && len(h.Text)+len(", ")+len(text) <= maxTerms {
+			h.Text += ", " + text
+			return
+		}
+	}
+	w.Mark(at, level, text)
+}
+
+// IsTerm reports whether a tag of a list is a term: neither a bullet nor a number in
+// a sequence.
+func IsTerm(s string) bool {
+	switch s {
+	case "", "*", "-", "+", "o", "•", "·", "–", "—", "◦", "▪", "●":
+		return false
+	}
+	if len(s) > len("(10)") || !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, ")") {
+		return true
+	}
+	return strings.Trim(s, "(.)0123456789") != "" && len(strings.Trim(s, "(.)")) > 1
+}
+
+// EndTerms ends a definition list before the next line. depth is as in [Writer.Term].
+func (w *Writer) EndTerms(depth int) {
+	if level := document.TermLevel + depth; depth <= maxDepth && (w.ended == 0 || level < w.ended) {
+		w.ended = level
+	}
+}
 
 // Mark records a heading; see [Text.Mark].
 func (w *Writer) Mark(offset, level int, text string) {

@@ -26,9 +26,9 @@ func TestWriter(t *testing.T) {
 		{"headings and terms", func(w *Writer) {
 			w.Heading(1, " A  b ")
 			w.Heading(9, "C")
-			w.Term("-x")
+			w.Term(0, "-x")
 			w.Line("text")
-			w.EndTerms()
+			w.EndTerms(0)
 			w.Blank()
 			w.Line("after")
 			w.Heading(2, " ")
