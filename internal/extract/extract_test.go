@@ -2,6 +2,8 @@ package extract
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -306,6 +308,31 @@ func TestLongTitlesAreCut(t *testing.T) {
 	if !strings.HasSuffix(x.Title, "…") || len(x.Headings) != 1 || !strings.HasSuffix(x.Headings[0].Text, "…") {
 		t.Errorf("title %q, headings %v, want both cut with an ellipsis", x.Title, x.Headings)
 	}
+}
+
+// FuzzMarkup checks the texts of the formats that are read line by line.
+func FuzzMarkup(f *testing.F) {
+	files, err := filepath.Glob("testdata/formats/*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		switch filepath.Ext(file) {
+		case ".1", ".5", ".8", ".txt", ".rst", ".adoc", ".org":
+			data, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, name := range []string{"a.1", "a.txt", "a.rst", "a.adoc", "a.org"} {
+			if x, err := Extract(t.Context(), Input{Name: name, Data: data}); err == nil {
+				checkText(t, x)
+			}
+		}
+	})
 }
 
 func FuzzExtract(f *testing.F) {

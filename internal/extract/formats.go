@@ -86,7 +86,8 @@ var (
 const mediaPDF = "application/pdf"
 
 // plainText is the format of texts of no other one.
-var plainText = format{name: "plain text", ext: ".txt .text .log", media: "text/plain", group: "txt", asWritten: true}
+var plainText = format{name: "plain text", ext: ".txt .text .log", media: "text/plain", group: "txt",
+	parse: markup.PlainText, limit: textLimit, asWritten: true}
 
 // formats are all formats. The first one counts that a file can have by its magic
 // bytes or its first bytes.
