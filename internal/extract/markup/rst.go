@@ -35,12 +35,29 @@ var rstWithoutContent = set(`toctree contents include literalinclude highlight i
 // is the name of a language.
 var rstCode = set("code code-block sourcecode math prompt console")
 
+// rstObjects are the directives that describe what their arguments name, without the
+// domain before them: the names of Sphinx and of tools that follow it.
+var rstObjects = set(`function method class classmethod staticmethod decorator decoratormethod attribute property
+	data exception module option cmdoption program envvar confval setting macro type struct enum enum-class
+	enum-struct enumerator union member var alias concept object describe directive role
+	get post put delete patch head options django-admin django-admin-option templatetag templatefilter
+	fieldlookup signal event command action parameter target variable`)
+
+// rstOptions matches the options at the beginning of an item of an option list, and
+// the text behind them.
+var rstOptions = regexp.MustCompile(`^((?:--?[\w?][\w-]*(?:[= ](?:<[^<>]+>|\w[\w-]*))?(?:, )?)+)(?: {2,}(\S.*))?$`)
+
+// rstNoTerm matches the beginnings of lines that are no terms although the next line
+// is indented: items of lists, tests, lines of tables, fields and directives.
+var rstNoTerm = regexp.MustCompile(`^(?:[*+\-•] |\(?(?:\d+|[a-zA-Z#]|[ivxIVX]+)[.)] |>>>|\.\.\.|[|:+=]|\.\. )`)
+
 // An rst is the state of a reStructuredText document that is being read.
 type rst struct {
 	lines         []string // without white space at their ends
 	substitutions map[string]string
 	out           *plain.Writer
 	paragraph     []string // its lines, because the marks of a link may be on several
+	terms         []int    // indentations of the terms whose text the next line may belong to
 }
 
 // RST extracts the text of a reStructuredText document. Directives, targets,
@@ -68,6 +85,7 @@ func RST(ctx context.Context, t *plain.Text, src string) {
 		}
 		if text, style, n := rstHeading(r.lines[i:]); n > 0 {
 			r.flush()
+			r.terms = r.terms[:0]
 			level := slices.Index(styles, style) + 1
 			if level == 0 {
 				styles = append(styles, style)
@@ -89,6 +107,21 @@ func (r *rst) line(i int) int {
 	line := r.lines[i]
 	trimmed := strings.TrimLeft(line, " \t")
 	indent := plain.Indentation(line)
+	if r.isTerm(i, indent, trimmed) {
+		r.flush()
+		term, text := trimmed, ""
+		if m := match(rstOptions, trimmed, trimmed[0] == '-'); m != nil {
+			term, text = m[1], m[2]
+		}
+		r.term(indent, r.inline(term))
+		if text != "" {
+			r.out.Line(r.inline(text))
+		}
+		return i
+	}
+	if line != "" && len(r.paragraph) == 0 && !strings.HasPrefix(trimmed, "..") {
+		r.endTerms(indent)
+	}
 	switch {
 	case trimmed == "::":
 		r.flush()
@@ -122,6 +155,50 @@ func (r *rst) line(i int) int {
 		return r.literal(i+1, indent)
 	}
 	return i
+}
+
+// maxRSTTerm is the number of bytes of a term of a definition list.
+const maxRSTTerm = 200
+
+// isTerm reports whether line i is a term of a definition list, whose text is indented
+// on the next line, or an option with its text.
+func (r *rst) isTerm(i, indent int, trimmed string) bool {
+	if trimmed == "" || len(trimmed) > maxRSTTerm {
+		return false
+	}
+	if n := len(r.paragraph); n > 0 && (!slices.Contains(r.terms, indent) ||
+		plain.Indentation(r.paragraph[n-1]) <= indent) {
+		return false
+	}
+	next := ""
+	if i+1 < len(r.lines) {
+		next = r.lines[i+1]
+	}
+	if trimmed[0] == '-' {
+		if m := rstOptions.FindStringSubmatch(trimmed); m != nil && m[2] != "" {
+			return true
+		}
+	}
+	return next != "" && plain.Indentation(next) > indent && !strings.HasSuffix(trimmed, "::") &&
+		!rstNoTerm.MatchString(trimmed)
+}
+
+// term adds a term.
+func (r *rst) term(indent int, text string) {
+	for n := len(r.terms); n > 0 && r.terms[n-1] >= indent; n-- {
+		r.terms = r.terms[:n-1]
+	}
+	r.out.Term(len(r.terms), text)
+	r.terms = append(r.terms, indent)
+}
+
+// endTerms ends the definition lists whose terms are not above a text with an
+// indentation.
+func (r *rst) endTerms(indent int) {
+	for n := len(r.terms); n > 0 && r.terms[n-1] >= indent; n-- {
+		r.terms = r.terms[:n-1]
+		r.out.EndTerms(n - 1)
+	}
 }
 
 // flush adds the paragraph.
@@ -214,6 +291,11 @@ func (r *rst) directive(i, indent int, m []string) int {
 	if m[1] != "" { // defines a substitution
 		return end - 1
 	}
+	kind := name[strings.LastIndexByte(name, ':')+1:]
+	if rstObjects[kind] && argument != "" {
+		return r.object(i+1, end, indent, argument)
+	}
+	r.endTerms(indent)
 	options, next := r.options(i+1, end)
 	if name == "meta" {
 		r.out.Line(options["description"])
@@ -244,6 +326,21 @@ func (r *rst) directive(i, indent int, m []string) int {
 		r.out.Line(strings.Repeat(" ", indent) + r.inline(argument))
 	}
 	return next - 1 // the content is read as text
+}
+
+// object adds the names in the argument of a directive, and in the lines from i on
+// that continue it, as terms. It returns the number of the last line that is not to be
+// read as text. end is the number of the line after the directive.
+func (r *rst) object(i, end, indent int, argument string) int {
+	for more := true; more; {
+		r.term(indent, r.inline(argument))
+		if more = i < end && r.lines[i] != "" && !rstOption.MatchString(r.lines[i][:min(len(r.lines[i]), plain.MaxMarked)]); more {
+			argument = strings.TrimSpace(r.lines[i])
+			i++
+		}
+	}
+	_, next := r.options(i, end)
+	return next - 1
 }
 
 // options returns the options of a directive, which are on the lines from i up to
