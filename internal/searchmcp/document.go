@@ -83,21 +83,43 @@ func (t *Tools) summary(h *search.Hit) *summary {
 }
 
 // listedSections is how many sections get_document lists.
-const listedSections = 500
+const listedSections = 200
 
-// list sets the sections.
+// list sets the sections. If there are too many, those with the longest paths of
+// headings are left out first, such as those of the options of a program.
 func (s *summary) list(all []document.Section) {
 	s.Sections = []section{}
+	var ofDepth []int // numbers of sections
+	for _, sec := range all {
+		if !sec.Continues {
+			depth := headingDepth(sec)
+			for len(ofDepth) <= depth {
+				ofDepth = append(ofDepth, 0)
+			}
+			ofDepth[depth]++
+		}
+	}
+	depth, n := 0, 0 // up to which sections are listed, and their number
+	for d, of := range ofDepth {
+		if n > 0 && n+of > listedSections {
+			break
+		}
+		depth, n = d, n+of
+	}
 	for _, sec := range all {
 		switch {
 		case sec.Continues:
-		case len(s.Sections) == listedSections:
+		case len(s.Sections) == listedSections || headingDepth(sec) > depth:
 			s.More++
 		default:
 			s.Sections = append(s.Sections, section{digest(sec.Heading, headingRunes), sec.Offset})
 		}
 	}
 }
+
+// headingDepth returns the number of headings above a section, as far as its path
+// shows them.
+func headingDepth(s document.Section) int { return strings.Count(s.Heading, " > ") }
 
 // otherLink returns the url_link of a hit, or "" if it is only another form of
 // the url. For a file, Fess decodes the url, and versions 15.4 and 15.7 also

@@ -1,23 +1,39 @@
 package searchmcp
 
 import (
+	"fmt"
 	"testing"
 
 	"knowhow/internal/document"
 )
 
-// A section continues after a list of terms inside it, and a term ends there. It
-// ends at a later section of the same name.
-func TestSectionEndBehindTerms(t *testing.T) {
-	list := []document.Section{{Offset: 0, Heading: "A"}, {Offset: 10, Heading: "A > B"},
-		{Offset: 20, Heading: "A > B > -x"},
-		{Offset: 30, Heading: "A > B > -y"}, {Offset: 40, Heading: "A > B", Continues: true},
-		{Offset: 50, Heading: "A > C"}, {Offset: 60, Heading: "A > C"},
-		{Offset: 70, Heading: "A > C > D"}, {Offset: 80, Heading: "A > C"}}
-	want := map[int]int64{0: 0, 10: 50, 20: 30, 30: 40, 40: 50, 50: 60, 60: 80, 70: 80, 80: 0}
-	for i, s := range list {
-		if got := sectionEnd(list, i); got != want[s.Offset] {
-			t.Errorf("the section at %d ends at %d, want %d", s.Offset, got, want[s.Offset])
+// TestListedSections checks which sections of a long document are listed.
+func TestListedSections(t *testing.T) {
+	sections := func(parents, children int) (list []document.Section) {
+		for i := range parents {
+			parent := fmt.Sprintf("Part %d", i)
+			list = append(list, document.Section{Offset: len(list), Heading: parent})
+			for j := range children {
+				list = append(list, document.Section{Offset: len(list), Heading: fmt.Sprintf("%s > -%d", parent, j)})
+			}
+			list = append(list, document.Section{Offset: len(list), Heading: parent, Continues: true})
+		}
+		return list
+	}
+	for _, tt := range []struct {
+		name                            string
+		parents, children, listed, left int
+	}{
+		{"none", 0, 0, 0, 0},
+		{"all", 10, 19, listedSections, 0},
+		{"many options", 10, 20, 10, 200},
+		{"many parts", listedSections + 1, 1, listedSections, listedSections + 2},
+	} {
+		var s summary
+		s.list(sections(tt.parents, tt.children))
+		if s.Sections == nil || len(s.Sections) != tt.listed || s.More != tt.left {
+			t.Errorf("%s: %d sections are listed and %d left out, want %d and %d",
+				tt.name, len(s.Sections), s.More, tt.listed, tt.left)
 		}
 	}
 }
