@@ -52,7 +52,7 @@ var deps = map[string]string{
 	"index":          "document search analysis query segment embed fusion passage relevance retrieval index/database index/queue index/segments index/vectors",
 	"index/database": "",
 	"index/queue":    "index/database",
-	"index/segments": "analysis document index/database segment",
+	"index/segments": "analysis document index/database relevance segment",
 	"index/vectors":  "document embed index/database vector",
 
 	"storecopy": "document",

@@ -31,7 +31,7 @@ func newWordIndex(ctx context.Context, base int64, docs []Document, memory *budg
 		d := &docs[i]
 		b.Document(segment.Document{Row: base + int64(i), Title: slices.Collect(tokens(d.Title)),
 			Name: slices.Collect(tokens(d.Path))})
-		b.Chunk(indexed(d.Heading), indexed(d.Content))
+		b.Chunk(indexed(d.Heading), indexed(d.Content), 1)
 	}
 	var out bytes.Buffer
 	if _, err := b.WriteTo(&out); err != nil {

@@ -131,6 +131,9 @@ func (r *row) analyse(d *document.Document) {
 		f.add(title.tokens, title.length, ofTitle)
 		f.add(name.tokens, name.length, ofName)
 		f.add(heading.tokens, heading.length, ofHeading)
+		if c.Offset > 0 && analysis.IsList(d.Text[c.Offset:c.Offset+c.Length], d.Lang) {
+			text.length *= relevance.ListTimes
+		}
 		f.add(text.tokens, text.length, ofText)
 		row := chunkRow{N: i, Offset: c.Offset, End: c.Offset + c.Length, Tokens: f.text()}
 		row.Kept = pieceOf(d, c).pack(row)

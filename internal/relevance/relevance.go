@@ -17,6 +17,12 @@ const (
 	TextB         = 0.6
 )
 
+// ListTimes is how many times the length of the text of a chunk counts that is a list
+// of names (see analysis.IsList): it has each word once without saying anything about
+// it. The first chunk of a document is never such a list, because it tells what the
+// document is about.
+const ListTimes = 3
+
 // MaxWeight is the greatest weight of a condition, so that a sum of scores stays far
 // below the greatest float32.
 const MaxWeight = 1e6

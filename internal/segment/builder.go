@@ -194,8 +194,8 @@ type Token struct {
 }
 
 // Chunk adds a chunk to the current document: the tokens of the headings above
-// it and of its text.
-func (b *Builder) Chunk(heading, text iter.Seq[Token]) {
+// it and of its text, whose length counts times its number of tokens.
+func (b *Builder) Chunk(heading, text iter.Seq[Token], times int) {
 	if b.spill() {
 		b.begin()
 	}
@@ -233,6 +233,7 @@ func (b *Builder) Chunk(heading, text iter.Seq[Token]) {
 	}
 	tokens(Heading, heading)
 	tokens(Text, text)
+	lengths[Text] *= times
 	b.ends = append(b.ends, ends)
 	b.w.chunk(lengths)
 }

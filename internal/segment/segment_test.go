@@ -102,7 +102,7 @@ func add(b *Builder, docs []testDoc) {
 			b.Word(w, inTitle)
 		}
 		for _, c := range d.chunks {
-			b.Chunk(tokens(c.heading), tokens(c.text))
+			b.Chunk(tokens(c.heading), tokens(c.text), 1)
 		}
 	}
 }
@@ -927,7 +927,7 @@ func TestFirstHits(t *testing.T) {
 		for range docs {
 			row++
 			b.Document(Document{Row: row})
-			b.Chunk(tokens(nil), tokens([]string{"same"}))
+			b.Chunk(tokens(nil), tokens([]string{"same"}), 1)
 		}
 		var out bytes.Buffer
 		if _, err := b.WriteTo(&out); err != nil {

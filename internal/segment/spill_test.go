@@ -92,7 +92,7 @@ func TestMemory(t *testing.T) {
 						return
 					}
 				}
-			})
+			}, 1)
 		}
 		estimate := b.memory()
 		if _, err := b.WriteTo(io.Discard); err != nil {

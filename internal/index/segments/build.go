@@ -17,6 +17,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
+	"knowhow/internal/relevance"
 	"knowhow/internal/segment"
 )
 
@@ -208,6 +209,10 @@ func (d Document) build(ctx context.Context, b *segment.Builder) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		times := 1
+		if c.Offset > 0 && analysis.IsList(d.Text[c.Offset:c.Offset+c.Length], d.Language) {
+			times = relevance.ListTimes
+		}
 		// What stands beside the words of the title counts as a heading, so that the
 		// title has only its words, as in Titled.
 		b.Chunk(func(yield func(segment.Token) bool) {
@@ -222,7 +227,7 @@ func (d Document) build(ctx context.Context, b *segment.Builder) error {
 					return
 				}
 			}
-		}, indexed(analysis.Overlapped(d.Text, c.Offset, c.Offset+c.Length), language, counted))
+		}, indexed(analysis.Overlapped(d.Text, c.Offset, c.Offset+c.Length), language, counted), times)
 	}
 	return ctx.Err()
 }
