@@ -13,13 +13,15 @@ func TestIsList(t *testing.T) {
 		want             bool
 	}{
 		{"names of algorithms", strings.Repeat(names, 4), "en", true},
-		{"a table of contents", strings.Repeat("4.2. Configuration Parameters\n4.3. Server Log Files\n5. Backup\n", 10), "en", true},
+		{"a table of contents",
+			strings.Repeat("4.2. Configuration Parameters\n4.3. Server Log Files\n5. Backup\n", 10), "en", true},
 		{"an index in German", strings.Repeat("AllowOverride\nBrowserMatch\nCheckSpelling\n", 20), "de", true},
 		{"a short one", names, "en", false},
 		{"prose", strings.Repeat("The names of the algorithms are separated by commas.\n", 10), "en", false},
 		{"descriptions", strings.Repeat("-n\tnumber of lines\n-q\tprint nothing at all\n", 15), "en", false},
 		{"code", strings.Repeat("int err = open(name, flags);\nif (err != 0) {\n\treturn err;\n}\n", 10), "en", false},
-		{"a language without function words", strings.Repeat("Nazwy algorytmów są oddzielone przecinkami.\n", 20), "pl", false},
+		{"a language without function words",
+			strings.Repeat("Nazwy algorytmów są oddzielone przecinkami.\n", 20), "pl", false},
 		{"an unknown language", strings.Repeat(names, 4), "", false},
 		{"nothing", "", "en", false},
 	} {

@@ -1,5 +1,6 @@
 // Package markup reads texts in markup languages: HTML, Markdown, reStructuredText,
-// AsciiDoc, Org, LaTeX, manual pages, SVG, and notebooks, whose cells are Markdown.
+// AsciiDoc, Org, LaTeX, manual pages, SVG, and notebooks, whose cells are Markdown. It
+// finds the headings of plain texts and of help files of Vim.
 package markup
 
 import (

@@ -483,7 +483,8 @@ var mdocMacros = map[string]mdocMacro{
 }
 
 // mdocFonts are the other macros inside lines, which only choose a font.
-var mdocFonts = set("Nm Cm Ar Pa Va Vt Ft Fa Dv Er Ev Ic Li Em Sy Tn Xr Sx An Lk Mt Ad No Ns Cd St Ms Xo Xc Pf Ta Eo Ec")
+var mdocFonts = set("Nm Cm Ar Pa Va Vt Ft Fa Dv Er Ev Ic Li Em Sy Tn Xr Sx An Lk Mt Ad No Ns Cd St Ms Xo Xc Pf Ta " +
+	"Eo Ec")
 
 // isMacro reports whether a word is a macro inside lines.
 func isMacro(word string) bool { return mdocFonts[word] || mdocMacros[word] != mdocMacro{} }

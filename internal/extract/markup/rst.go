@@ -332,12 +332,13 @@ func (r *rst) directive(i, indent int, m []string) int {
 // that continue it, as terms. It returns the number of the last line that is not to be
 // read as text. end is the number of the line after the directive.
 func (r *rst) object(i, end, indent int, argument string) int {
-	for more := true; more; {
+	for {
 		r.term(indent, r.inline(argument))
-		if more = i < end && r.lines[i] != "" && !rstOption.MatchString(r.lines[i][:min(len(r.lines[i]), plain.MaxMarked)]); more {
-			argument = strings.TrimSpace(r.lines[i])
-			i++
+		if i == end || r.lines[i] == "" || len(r.lines[i]) > plain.MaxMarked || rstOption.MatchString(r.lines[i]) {
+			break
 		}
+		argument = strings.TrimSpace(r.lines[i])
+		i++
 	}
 	_, next := r.options(i, end)
 	return next - 1

@@ -93,7 +93,8 @@ func (m *manual) tableCells(line string) {
 
 // cell returns a manual for the text of a cell.
 func (m *manual) cell() *manual {
-	return &manual{t: &plain.Text{}, out: new(plain.Writer), strings: m.strings, name: m.name, inCell: true, insets: make([]inset, 1)}
+	return &manual{t: &plain.Text{}, out: new(plain.Writer), strings: m.strings, name: m.name, inCell: true,
+		insets: make([]inset, 1)}
 }
 
 // endCell ends the text of a cell, if there is one.

@@ -119,8 +119,11 @@ func isCapitals(s string) bool {
 	return letters >= 4
 }
 
-// maxSectionDepth is the number of parts of the number of a section.
-const maxSectionDepth = 6
+// Limits on the number of a section.
+const (
+	maxSectionNumber = 20 // bytes
+	maxSectionDepth  = 6  // parts
+)
 
 // sectionNumber returns the number of a section whose title follows it: 3.2, 3.2., or
 // A.1 of an appendix, in which letters count as numbers from 1000 on.
@@ -129,8 +132,7 @@ func sectionNumber(s string) (number []int) {
 	digits, title, _ := strings.Cut(rest, " ")
 	title = strings.TrimLeft(title, " ")
 	digits = strings.TrimRight(digits, ".:")
-	if first, _ := utf8.DecodeRuneInString(title); !unicode.IsUpper(first) && (!unicode.IsLetter(first) || unicode.IsLower(first)) ||
-		len(digits) > 20 || strings.IndexByte(".,;:!?", title[len(title)-1]) >= 0 || strings.Contains(title, " . .") || strings.Contains(title, "...") {
+	if len(digits) > maxSectionNumber || !isTitle(title) {
 		return nil
 	}
 	for part := range strings.SplitSeq(digits, ".") {
@@ -144,6 +146,14 @@ func sectionNumber(s string) (number []int) {
 		number = append(number, n)
 	}
 	return number
+}
+
+// isTitle reports whether a text begins like a title, and ends neither like a sentence
+// nor like a line of a table of contents.
+func isTitle(s string) bool {
+	first, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsLetter(first) && !unicode.IsLower(first) && strings.IndexByte(".,;:!?", s[len(s)-1]) < 0 &&
+		!strings.Contains(s, " . .") && !strings.Contains(s, "...")
 }
 
 // follows reports whether section b comes after section a, of which up to two may be

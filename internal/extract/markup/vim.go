@@ -125,9 +125,9 @@ func vimTags(line string) (text, tags string) {
 		} else {
 			list = append(list, word)
 		}
-		if b.Len() == 0 && space == "" && strings.Trim(rest, " \t") != "" && !strings.HasPrefix(strings.TrimLeft(rest, " \t"), "*") {
+		if next := strings.TrimLeft(rest, " \t"); b.Len() == 0 && space == "" && next != "" && next[0] != '*' {
 			b.WriteString(word)
-			rest = " " + strings.TrimLeft(rest, " \t")
+			rest = " " + next
 		}
 	}
 	if len(list) == 0 {
