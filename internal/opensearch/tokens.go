@@ -131,8 +131,8 @@ func (r *row) analyse(d *document.Document) {
 		f.add(title.tokens, title.length, ofTitle)
 		f.add(name.tokens, name.length, ofName)
 		f.add(heading.tokens, heading.length, ofHeading)
-		if c.Offset > 0 && analysis.IsList(d.Text[c.Offset:c.Offset+c.Length], d.Lang) {
-			text.length *= relevance.ListTimes
+		if c.Offset > 0 && analysis.IsListing(d.Text[c.Offset:c.Offset+c.Length], d.Lang) {
+			text.length *= relevance.ListingTimes
 		}
 		f.add(text.tokens, text.length, ofText)
 		row := chunkRow{N: i, Offset: c.Offset, End: c.Offset + c.Length, Tokens: f.text()}

@@ -17,11 +17,10 @@ const (
 	TextB         = 0.6
 )
 
-// ListTimes is how many times the length of the text of a chunk counts that is a list
-// of names (see analysis.IsList): it has each word once without saying anything about
-// it. The first chunk of a document is never such a list, because it tells what the
-// document is about.
-const ListTimes = 3
+// ListingTimes is how many times the length of the text of a chunk counts that has the
+// form of a list of names or of a change log (see analysis.IsListing). The first chunk
+// of a document counts like others, because it tells what the document is about.
+const ListingTimes = 3
 
 // MaxWeight is the greatest weight of a condition, so that a sum of scores stays far
 // below the greatest float32.

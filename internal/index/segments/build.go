@@ -210,8 +210,8 @@ func (d Document) build(ctx context.Context, b *segment.Builder) error {
 			return err
 		}
 		times := 1
-		if c.Offset > 0 && analysis.IsList(d.Text[c.Offset:c.Offset+c.Length], d.Language) {
-			times = relevance.ListTimes
+		if c.Offset > 0 && analysis.IsListing(d.Text[c.Offset:c.Offset+c.Length], d.Language) {
+			times = relevance.ListingTimes
 		}
 		// What stands beside the words of the title counts as a heading, so that the
 		// title has only its words, as in Titled.

@@ -10,7 +10,7 @@ import (
 
 // A list of names counts less than the same words of an unknown language, except at
 // the beginning of a document.
-func TestListsCountLess(t *testing.T) {
+func TestListingsCountLess(t *testing.T) {
 	names := strings.Repeat("nistp256-cert, nistp384-cert, nistp521-cert, rsa-cert, dsa-cert, x509-cert, ", 4)
 	frequencies := func(lang string) (list []int) {
 		var r row

@@ -12,7 +12,7 @@ import (
 )
 
 // A list of names counts less than a text, except at the beginning of a document.
-func TestListsCountLess(t *testing.T) {
+func TestListingsCountLess(t *testing.T) {
 	begin := "Beginning of the page.\n\n"
 	names := strings.Repeat("nistp256-cert, nistp384-cert, nistp521-cert, rsa-cert, dsa-cert, x509-cert, ", 4)
 	text := strings.Repeat("Keys of the kind nistp256 are for the host and not for the user of it. ", 4) +
