@@ -12,6 +12,12 @@ const (
 	listWords    = 40 // at least: shorter texts are not judged
 	listFunction = 30 // less than one of so many words is a function word
 	listCode     = 15 // signs of code are for less than one of so many words
+
+	longestFunction = 11 // bytes of a function word
+
+	// A text that begins with so many function words, one of so many words at least, is prose.
+	proseFunction = 4
+	proseWords    = 10
 )
 
 // IsListing reports whether a text in a language, an ISO 639-1 code, has the form of a
@@ -28,29 +34,46 @@ func isList(text, code string) bool {
 		return false
 	}
 	words, function, signs := 0, 0, 0
-	for i := 0; i < len(text) && function*listFunction < len(text)/2; {
-		r, n := utf8.DecodeRuneInString(text[i:])
-		if !unicode.IsLetter(r) {
+	for i := 0; i < len(text); {
+		n := wordLen(text[i:])
+		if n == 0 {
 			if strings.IndexByte(";{}=$", text[i]) >= 0 {
 				signs++
 			}
-			i += n
+			i++
 			continue
 		}
-		from := i
-		for i < len(text) {
-			r, n := utf8.DecodeRuneInString(text[i:])
-			if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' {
-				break
-			}
-			i += n
-		}
 		words++
-		if i-from < 12 && f.common[fold(text[from:i])] {
-			function++
+		if n <= longestFunction && f.common[fold(text[i:i+n])] {
+			if function++; function >= proseFunction && function*proseWords >= words {
+				return false
+			}
 		}
+		i += n
 	}
 	return words >= listWords && function*listFunction < words && signs*listCode < words
+}
+
+// wordLen returns the number of bytes of the letters, digits and underscores at the
+// beginning of a text, or 0 if it does not begin with a letter.
+func wordLen(s string) int {
+	n := 0
+	for n < len(s) {
+		c := s[n]
+		if isASCIILetter(c) || n > 0 && (isDigit(c) || c == '_') {
+			n++
+			continue
+		}
+		if c < utf8.RuneSelf {
+			break
+		}
+		r, size := utf8.DecodeRuneInString(s[n:])
+		if !unicode.IsLetter(r) && (n == 0 || !unicode.IsDigit(r)) {
+			break
+		}
+		n += size
+	}
+	return n
 }
 
 // What a part of a change log is.
@@ -68,11 +91,10 @@ var reportWords = map[string]bool{"bpo": true, "gh": true, "bug": true, "bugs": 
 // versions with three parts, such as "Patch 8.2.1234", or reports of errors, such as #1234
 // or bpo-1234.
 func isChangeLog(text string) bool {
-	seen := map[string]bool{}
+	var seen map[string]bool
 	for i := 0; i < len(text); {
-		if !isDigit(text[i]) {
+		for i < len(text) && !isDigit(text[i]) {
 			i++
-			continue
 		}
 		from := i
 		parts := 1
@@ -83,13 +105,16 @@ func isChangeLog(text string) bool {
 			i++
 		}
 		if parts == 3 && isVersion(text[:from]) || parts == 1 && i-from >= logDigits && isReport(text[:from]) {
+			if seen == nil {
+				seen = map[string]bool{}
+			}
 			seen[text[from:i]] = true
 		}
 	}
 	return len(seen) >= logReferences && len(seen)*logBytes >= len(text)
 }
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c-'0' <= 9 }
 
 // isVersion reports whether a number after a text is that of a version: a word stands
 // before it, unlike before the number of a section.
