@@ -64,10 +64,7 @@ func MultiplyInt8(dst []float32, x []int8, scale []float32, rows int, w *Int8, b
 		panic("kernel: sizes are not multiples of a tile")
 	}
 	for c := 0; c < w.Columns; c += Columns {
-		block := &w.Weights[c*w.Inner]
-		for r := 0; r < rows; r += Rows {
-			int8Kernel(&dst[r*w.Columns+c], w.Columns, &x[r*w.Inner], w.Inner, block, &scale[r], &w.Scale[c], &bias[c])
-		}
+		int8Kernel(&dst[c], w.Columns, &x[0], w.Inner, rows, &w.Weights[c*w.Inner], &scale[0], &w.Scale[c], &bias[c])
 	}
 }
 

@@ -27,24 +27,25 @@ func fillInt8(rnd *rand.Rand, s []int8, kind string) {
 // TestInt8Kernels compares each kernel with the sums of products in int64, bit for
 // bit.
 func TestInt8Kernels(t *testing.T) {
+	const rows = 3 * Rows
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, inner := range []int{16, 64, 384, 1536, 4096} {
 		for _, kinds := range [][2]string{{"random", "random"}, {"largest", "largest"}, {"smallest", "largest"},
 			{"smallest", "smallest"},
 			{"mixed", "mixed"}, {"random", "mixed"}, {"lowest", "mixed"}, {"lowest", "smallest"}} {
-			x, w := make([]int8, Rows*inner), make([]int8, Columns*inner)
+			x, w := make([]int8, rows*inner), make([]int8, Columns*inner)
 			fillInt8(rnd, x, kinds[0])
 			fillInt8(rnd, w, kinds[1])
-			var xScale [Rows]float32
+			var xScale [rows]float32
 			var wScale, bias [Columns]float32
 			for i := range wScale {
-				xScale[i%Rows], wScale[i], bias[i] = rnd.Float32(), rnd.Float32(), rnd.Float32()-0.5
+				xScale[i%rows], wScale[i], bias[i] = rnd.Float32(), rnd.Float32(), rnd.Float32()-0.5
 			}
 			packed := PackInt8(w, inner, Columns)
 			for _, kernel := range int8Kernels {
 				const stride = Columns + 3
-				got := make([]float32, Rows*stride)
-				kernel.run(&got[0], stride, &x[0], inner, &packed[0], &xScale[0], &wScale[0], &bias[0])
+				got := make([]float32, rows*stride)
+				kernel.run(&got[0], stride, &x[0], inner, rows, &packed[0], &xScale[0], &wScale[0], &bias[0])
 				for i := range got {
 					r, c := i/stride, i%stride
 					want := float32(0) // not written
@@ -69,10 +70,10 @@ func TestInt8Kernels(t *testing.T) {
 func TestFirstRight(t *testing.T) {
 	used := ""
 	named := func(name string, wrong float32) namedKernel[int8Func] {
-		return namedKernel[int8Func]{name, func(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale,
-			wScale, bias *float32) {
+		return namedKernel[int8Func]{name, func(dst *float32, dstStride int, x *int8, inner, rows int, w *int8,
+			xScale, wScale, bias *float32) {
 			used = name
-			int8Portable(dst, dstStride, x, inner, w, xScale, wScale, bias)
+			tiles(int8Portable)(dst, dstStride, x, inner, rows, w, xScale, wScale, bias)
 			*dst += wrong
 		}}
 	}
@@ -86,7 +87,7 @@ func TestFirstRight(t *testing.T) {
 		var dst [Rows * Columns]float32
 		var x [Columns * Inner]int8
 		var scale [Columns]float32
-		if run(&dst[0], Columns, &x[0], Inner, &x[0], &scale[0], &scale[0], &scale[0]); used != want {
+		if run(&dst[0], Columns, &x[0], Inner, Rows, &x[0], &scale[0], &scale[0], &scale[0]); used != want {
 			t.Errorf("kernel %q is used, want %q", used, want)
 		}
 	}

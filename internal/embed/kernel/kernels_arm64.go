@@ -14,10 +14,10 @@ func float32NEON(dst *float32, dstStride int, a *float32, aStride int, b *float3
 
 // int8Kernels are the kernels that this processor can run, the fastest first.
 var int8Kernels = func() []namedKernel[int8Func] {
-	list := []namedKernel[int8Func]{{"portable", int8Portable}}
+	list := []namedKernel[int8Func]{{"portable", tiles(int8Portable)}}
 	// Every processor of Apple has the instruction.
 	if cpu.ARM64.HasASIMDDP || runtime.GOOS == "darwin" {
-		list = append([]namedKernel[int8Func]{{"SDOT", int8SDOT}}, list...)
+		list = append([]namedKernel[int8Func]{{"SDOT", tiles(int8SDOT)}}, list...)
 	}
 	return list
 }()

@@ -1,7 +1,7 @@
 #include "textflag.h"
 
-// The int8 kernels multiply 4 rows of x by 16 columns of w. For each 4 inner
-// indexes, Y8 and Y9 are loaded with 4 weights of each of 16 columns, and the 4
+// The int8 kernels for AVX2 and AVX-VNNI multiply 4 rows of x by 16 columns of w. For
+// each 4 inner indexes, Y8 and Y9 are loaded with 4 weights of each of 16 columns, and the 4
 // numbers of a row are broadcast to all lanes.
 //
 // VPMADDUBSW and VPDPBUSD multiply unsigned by signed bytes. So the sign of x
@@ -125,27 +125,97 @@ loop:
 	WRITE
 	RET
 
-#define ROWEVEX(place, sum0, sum1) \
-	SIGNS(place) \
-	VPDPBUSD Y12, Y11, sum0 \
-	VPDPBUSD Y13, Y11, sum1
+// The kernel for AVX-512 adds 128 to the numbers of x, which makes them unsigned, and
+// subtracts 128 times the sum of the weights of a column. Two sets of sums hide the
+// latency of the instruction.
+//
+// Registers: Z0-Z3 and Z4-Z7 sums by row, Z8 Z9 weights, Z10 128 in each byte, Z11 what
+// the sums begin with, Z12-Z15 numbers of x, Z16 scales of columns, Z17 bias.
+//
+// R12 rows, R13 place in w, DX w.
 
-// func int8AVX512VNNI(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale, wScale, bias *float32)
-TEXT ·int8AVX512VNNI(SB), NOSPLIT, $0-64
-	LOAD
+#define ROW512(place, weights, unsigned, sum) \
+	VPXORD.BCST place, Z10, unsigned \
+	VPDPBUSD weights, unsigned, sum
+
+#define FINISH512(number, sum0, sum1) \
+	VPADDD sum1, sum0, sum0 \
+	VCVTDQ2PS sum0, sum0 \
+	VMULPS.BCST number(AX), sum0, sum0 \
+	VMULPS Z16, sum0, sum0 \
+	VADDPS Z17, sum0, sum0 \
+	VMOVUPS sum0, (DI) \
+	ADDQ R8, DI
+
+// func int8AVX512VNNI(dst *float32, dstStride int, x *int8, inner, rows int, w *int8, xScale, wScale, bias *float32)
+TEXT ·int8AVX512VNNI(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), DI
+	MOVQ dstStride+8(FP), R8
+	SHLQ $2, R8
+	MOVQ x+16(FP), SI
+	MOVQ inner+24(FP), R9
+	MOVQ rows+32(FP), R12
+	MOVQ w+40(FP), DX
+	MOVQ xScale+48(FP), AX
+	MOVQ wScale+56(FP), BX
+	MOVQ bias+64(FP), CX
+	VMOVUPS (BX), Z16
+	VMOVUPS (CX), Z17
+	LEAQ (R9)(R9*2), R10
+	MOVL $0x80808080, BX
+	VPBROADCASTD BX, Z10
+
+	MOVQ R9, CX
+	SHRQ $2, CX
+	MOVQ DX, R13
+	VPXORD Z0, Z0, Z0
+	VPXORD Z11, Z11, Z11
+
+columns:
+	VPDPBUSD (R13), Z10, Z0
+	ADDQ $64, R13
+	DECQ CX
+	JNZ  columns
+	VPSUBD Z0, Z11, Z11
+
+tile:
+	MOVQ R9, CX
+	SHRQ $3, CX
+	MOVQ DX, R13
+	VMOVDQA64 Z11, Z0
+	VMOVDQA64 Z11, Z1
+	VMOVDQA64 Z11, Z2
+	VMOVDQA64 Z11, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
 
 loop:
-	VMOVDQU (DX), Y8
-	VMOVDQU 32(DX), Y9
-	ROWEVEX((SI), Y0, Y1)
-	ROWEVEX((SI)(R9*1), Y2, Y3)
-	ROWEVEX((SI)(R9*2), Y4, Y5)
-	ROWEVEX((SI)(R10*1), Y6, Y7)
-	ADDQ $64, DX
-	ADDQ $4, SI
+	VMOVDQU32 (R13), Z8
+	VMOVDQU32 64(R13), Z9
+	ROW512((SI), Z8, Z12, Z0)
+	ROW512((SI)(R9*1), Z8, Z13, Z1)
+	ROW512((SI)(R9*2), Z8, Z14, Z2)
+	ROW512((SI)(R10*1), Z8, Z15, Z3)
+	ROW512(4(SI), Z9, Z12, Z4)
+	ROW512(4(SI)(R9*1), Z9, Z13, Z5)
+	ROW512(4(SI)(R9*2), Z9, Z14, Z6)
+	ROW512(4(SI)(R10*1), Z9, Z15, Z7)
+	ADDQ $128, R13
+	ADDQ $8, SI
 	DECQ CX
 	JNZ  loop
-	WRITE
+
+	FINISH512(0, Z0, Z4)
+	FINISH512(4, Z1, Z5)
+	FINISH512(8, Z2, Z6)
+	FINISH512(12, Z3, Z7)
+	ADDQ $16, AX
+	ADDQ R10, SI
+	SUBQ $4, R12
+	JNZ  tile
+	VZEROUPPER
 	RET
 
 #define FMAROW(place, sum0, sum1) \

@@ -2,12 +2,27 @@ package kernel
 
 import "unsafe"
 
-// An int8Func computes a tile of 4 x 16 numbers:
+// An int8Func computes 16 columns of a product:
 //
 //	dst[i][j] = float32(sum over k of x[i][k]*w[j][k]) * xScale[i] * wScale[j] + bias[j]
 //
-// Strides are in numbers. inner, a multiple of [Inner], is also the stride of x.
-type int8Func func(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale, wScale, bias *float32)
+// Strides are in numbers. inner, a multiple of [Inner], is also the stride of x. rows is a
+// multiple of [Rows] and not 0.
+type int8Func func(dst *float32, dstStride int, x *int8, inner, rows int, w *int8, xScale, wScale, bias *float32)
+
+// An int8TileFunc is an int8Func for 4 rows.
+type int8TileFunc func(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale, wScale, bias *float32)
+
+// tiles returns the int8Func that calls f for each tile.
+func tiles(f int8TileFunc) int8Func {
+	return func(dst *float32, dstStride int, x *int8, inner, rows int, w *int8, xScale, wScale, bias *float32) {
+		out := unsafe.Slice(dst, (rows-1)*dstStride+Columns)
+		xs, scales := unsafe.Slice(x, rows*inner), unsafe.Slice(xScale, rows)
+		for r := 0; r < rows; r += Rows {
+			f(&out[r*dstStride], dstStride, &xs[r*inner], inner, w, &scales[r], wScale, bias)
+		}
+	}
+}
 
 // A float32Func computes a tile of 4 x 16 numbers:
 //
@@ -15,7 +30,7 @@ type int8Func func(dst *float32, dstStride int, x *int8, inner int, w *int8, xSc
 type float32Func func(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride, inner int,
 	bias *float32)
 
-// int8Portable is the int8Func in Go.
+// int8Portable is the int8TileFunc in Go.
 func int8Portable(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale, wScale, bias *float32) {
 	xs := unsafe.Slice(x, Rows*inner)
 	ws := unsafe.Slice(w, Columns*inner)
@@ -98,7 +113,7 @@ func firstRight(list []namedKernel[int8Func]) int8Func {
 	last := len(list) - 1
 	for _, k := range list[:last] {
 		var got [Rows * Columns]float32
-		if k.run(&got[0], Columns, &x[0], inner, &w[0], &xScale[0], &wScale[0], &bias[0]); got == want {
+		if k.run(&got[0], Columns, &x[0], inner, Rows, &w[0], &xScale[0], &wScale[0], &bias[0]); got == want {
 			return k.run
 		}
 	}
