@@ -104,7 +104,8 @@ func (v *invocation) openExisting(ctx context.Context, named string, m datafolde
 	if found, err := hasIndex(dir); err != nil || !found {
 		return nil, dir, err
 	}
-	o := index.Options{Dir: dir, Log: v.warnings(), ReadOnly: true, Embedder: m.Queries, EmbedTime: m.Wait}
+	o := index.Options{Dir: dir, Log: v.warnings(), ReadOnly: true, Embedder: m.Queries, EmbedTime: m.Wait,
+		ComputeTime: m.Compute}
 	x, err = index.Open(ctx, o)
 	return x, dir, indexError(err)
 }

@@ -55,7 +55,7 @@ func HasIndex(dir string) (bool, error) {
 // OpenIndex opens the index, and creates it if there is none.
 func (f *Folder) OpenIndex(ctx context.Context) (err error) {
 	f.Index, err = index.Open(ctx, index.Options{Dir: f.Dir, Log: f.Log, Embedder: f.Model.Queries,
-		EmbedTime: f.Model.Wait})
+		EmbedTime: f.Model.Wait, ComputeTime: f.Model.Compute})
 	return err
 }
 

@@ -15,12 +15,17 @@ import (
 type Model struct {
 	Queries, Documents embed.Embedder
 	Wait               time.Duration // for the vector of a query; 0 is the default of the index
+	Compute            time.Duration // for vectors that documents lack in a search; 0: none are computed
 }
 
 const (
 	// embedTokens is how many tokens of a passage are embedded. Reading more
 	// takes time and finds hardly more.
 	embedTokens = 128
+
+	// computeTime is how long a search computes the vectors that its best documents
+	// lack. A service gets no texts from searches.
+	computeTime = 150 * time.Millisecond
 
 	// serviceTime is how long a search waits for a service that turns its query
 	// into a vector.
@@ -35,9 +40,8 @@ func OpenModel(setting string, o open.Options) (Model, error) {
 	if queries == nil || err != nil {
 		return Model{}, err
 	}
-	// Documents use one processor, and leave the others to queries.
-	forDocuments := bert.Options{MaxTokens: embedTokens, Threads: 1}
-	m := Model{Queries: queries, Documents: queries}
+	forDocuments := bert.Options{MaxTokens: embedTokens, Background: true}
+	m := Model{Queries: queries, Documents: queries, Compute: computeTime}
 	switch e := queries.(type) {
 	case *minilm.Embedder:
 		m.Documents = e.With(forDocuments)
@@ -45,7 +49,7 @@ func OpenModel(setting string, o open.Options) (Model, error) {
 		m.Documents = e.With(forDocuments)
 	default:
 		if strings.Contains(setting, "://") {
-			m.Wait = serviceTime
+			m.Wait, m.Compute = serviceTime, 0
 		}
 	}
 	return m, nil

@@ -392,6 +392,107 @@ func TestFirstVectors(t *testing.T) {
 	}
 }
 
+// A listener is an embedder that records the documents it gets. If it is away, it
+// embeds queries only.
+type listener struct {
+	*topics
+	away bool
+	docs []string
+}
+
+func (e *listener) Embed(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
+	if kind == embed.Document {
+		if e.away {
+			return nil, fmt.Errorf("the model is away: %w", errkind.Unavailable)
+		}
+		e.docs = append(e.docs, texts...)
+	}
+	return e.topics.Embed(ctx, texts, kind)
+}
+
+// TestOrderOfVectors checks in which order the chunks of documents get vectors.
+func TestOrderOfVectors(t *testing.T) {
+	for _, test := range []struct {
+		chunks []int // of each document
+		want   string
+	}{
+		{nil, ""},
+		{[]int{1}, "0.0"},
+		{[]int{6}, "0.0 0.1 0.2 0.3 0.4 0.5"},
+		{[]int{2, 5, 1, 2}, "0.0 1.0 2.0 3.0 0.1 1.1 1.2 1.3 3.1 1.4"},
+		{[]int{17, 18}, "0.0 1.0 0.1 0.2 0.3 1.1 1.2 1.3 0.4 0.5 0.6 0.7 0.8 0.9 0.10 0.11 0.12 0.13 0.14 0.15 " +
+			"1.4 1.5 1.6 1.7 1.8 1.9 1.10 1.11 1.12 1.13 1.14 1.15 0.16 1.16 1.17"},
+	} {
+		e := &listener{topics: &topics{id: "topics"}}
+		x := openWith(t, t.TempDir(), e)
+		var docs []document.Document
+		for i, chunks := range test.chunks {
+			var text strings.Builder
+			for n := range chunks {
+				fmt.Fprintf(&text, "%d.%d\n\n", i, n)
+			}
+			docs = append(docs, doc("a", fmt.Sprint(i), "", text.String()))
+		}
+		put(t, x, docs...)
+		embedAll(t, x, e)
+		if got := strings.Join(strings.Fields(strings.Join(e.docs, " ")), " "); got != test.want {
+			t.Errorf("documents of %v chunks get vectors in the order\n%s, want\n%s", test.chunks, got, test.want)
+		}
+	}
+}
+
+// TestComputedVectors checks that a search computes the vectors that its best documents
+// lack, and that they are kept.
+func TestComputedVectors(t *testing.T) {
+	dir := t.TempDir()
+	e := &listener{topics: &topics{id: "topics"}}
+	open := func(computeTime time.Duration) *index.Index {
+		x, err := index.Open(t.Context(), index.Options{Dir: dir, Embedder: e, ComputeTime: computeTime})
+		if err != nil {
+			t.Fatalf("Open() = %v", err)
+		}
+		return x
+	}
+	search := func(x *index.Index, when string, want ...string) {
+		t.Helper()
+		got := find(t, x, search.Query{Text: query.MustParse(carQuestion)})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: Search() = %v, want %v", when, got, want)
+		}
+	}
+	computed := func(x *index.Index, when string, want int) {
+		t.Helper()
+		if got, _, err := x.Embedded(t.Context(), e, nil); got != want || err != nil {
+			t.Errorf("%s: Embedded() = %d, %v, want %d", when, got, err, want)
+		}
+		if err := x.Close(); err != nil {
+			t.Errorf("%s: Close() = %v", when, err)
+		}
+	}
+	x := open(0)
+	put(t, x, doc("a", "words.md", "", "Somebody repairs broken engines quickly."),
+		doc("a", "near.md", "", "Nothing else.\n\nSomebody repairs the automobile."), doc("a", "other.md", "", "Clouds."))
+	search(x, "without time", "words.md", "near.md")
+	computed(x, "without time", 0)
+	e.away = true
+	x = open(time.Minute)
+	search(x, "without a model", "words.md", "near.md")
+	computed(x, "without a model", 0)
+	e.away = false
+	x = open(time.Minute)
+	search(x, "with time", "near.md", "words.md")
+	if err := x.Close(); err != nil { // the vectors are stored at the latest then
+		t.Errorf("Close() = %v", err)
+	}
+	x = open(time.Minute)
+	search(x, "with vectors", "near.md", "words.md")
+	computed(x, "with vectors", 2)
+	want := []string{"Somebody repairs broken engines quickly.", "Somebody repairs the automobile."}
+	if diff := cmp.Diff(want, e.docs); diff != "" {
+		t.Errorf("embedded documents (-want +got):\n%s", diff)
+	}
+}
+
 // TestResumedVectors checks that vectors outlive a process, and those of another
 // model are not used.
 func TestResumedVectors(t *testing.T) {

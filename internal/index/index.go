@@ -58,20 +58,25 @@ type Options struct {
 	// it uses words only; 0 means 50 ms. A search that finds nothing by words
 	// waits for at least a second.
 	EmbedTime time.Duration
+
+	// ComputeTime is how long a search computes the vectors that its best documents by
+	// words lack, which are then stored; 0 means that it computes none.
+	ComputeTime time.Duration
 }
 
 // An Index is an open index file. Its methods are safe for concurrent use.
 type Index struct {
-	dir       string // the data folder
-	db        *database.DB
-	log       *slog.Logger
-	segments  *segments.Store
-	popular   wordCache // fallback of PopularWords
-	counts    searchLog // words that were searched for and are not yet written
-	vectors   *vectors.Store
-	embedder  embed.Embedder // nil: searches use words only
-	embedTime time.Duration  // for embedding a query
-	queue     *queue.Queue
+	dir         string // the data folder
+	db          *database.DB
+	log         *slog.Logger
+	segments    *segments.Store
+	popular     wordCache // fallback of PopularWords
+	counts      searchLog // words that were searched for and are not yet written
+	vectors     *vectors.Store
+	embedder    embed.Embedder // nil: searches use words only
+	embedTime   time.Duration  // for embedding a query
+	computeTime time.Duration  // for vectors of documents
+	queue       *queue.Queue
 
 	searchTime time.Duration // for waiting, matching and ranking in one search
 	waitTime   time.Duration // for waiting in one search
@@ -111,7 +116,7 @@ func open(ctx context.Context, o Options, s setup) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{dir: dir, log: o.Log, embedder: o.Embedder, embedTime: cmp.Or(o.EmbedTime, embedTime),
-		searchTime: maxSearchTime, waitTime: maxSearchTime}
+		computeTime: o.ComputeTime, searchTime: maxSearchTime, waitTime: maxSearchTime}
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}

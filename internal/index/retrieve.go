@@ -73,7 +73,7 @@ func (e *evaluator) options() retrieval.Options {
 		return o
 	}
 	o.Vector = func(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
-		if err := e.loadVectors(ctx); err != nil || e.vectors.Empty() {
+		if err := e.loadVectors(ctx); err != nil || e.vectors.Empty() && e.x.computeTime == 0 {
 			return nil, err
 		}
 		return e.x.vectors.Query(ctx, text, min(limit, time.Until(e.until)))

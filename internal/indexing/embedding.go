@@ -13,8 +13,7 @@ import (
 	"knowhow/internal/terminal"
 )
 
-// The lease of the process that computes vectors. So one process on a machine
-// uses one processor for them.
+// The lease of the process that computes vectors: one on a machine at a time.
 const embeddingLease = "embedding"
 
 // Work on vectors is done in small batches with pauses, so that it delays
@@ -97,6 +96,9 @@ func (w *embedding) work(ctx context.Context) error {
 		if !estimated.IsZero() {
 			w.estimate(context.WithoutCancel(ctx), 0)
 		}
+		if total > 0 && w.Lines.Terminal() {
+			w.Lines.Show(terminal.Bar{})
+		}
 	}()
 	for ctx.Err() == nil {
 		labels, err := w.Labels(ctx)
@@ -128,9 +130,18 @@ func (w *embedding) work(ctx context.Context) error {
 			// processes store vectors.
 			if d, t, err := w.Store.Embedded(ctx, w.Embedder, labels); err == nil {
 				done, total = d, t
-				fmt.Fprintf(w.Lines, "searching by meaning: %d of %s are ready (%d %%)%s; searching by words is ready\n", done, terminal.Plural(total, "passage"),
-					100*done/max(total, 1), left(timeLeft(now.Sub(began), stored, total-done)))
+				if !w.Lines.Terminal() {
+					fmt.Fprintf(w.Lines, "searching by meaning: %d of %s are ready (%d %%)%s; searching by words is ready\n",
+						done, terminal.Plural(total, "passage"), 100*done/max(total, 1),
+						left(timeLeft(now.Sub(began), stored, total-done)))
+				}
 			}
+		}
+		if total > 0 && w.Lines.Terminal() {
+			// The time since none was done, at the present rate.
+			since := now.Add(-timeLeft(now.Sub(began), stored, done))
+			w.Lines.Show(terminal.Bar{What: "searching by meaning", Done: done, Total: total, Things: "passages",
+				Since: since})
 		}
 		if total > done && now.Sub(estimated) >= embedEstimate {
 			estimated = now

@@ -82,9 +82,14 @@ type embedder struct {
 
 // startEmbedding runs Embed until stop is called.
 func startEmbedding(t *testing.T, x *index.Index, m *stepModel) *embedder {
+	return startEmbeddingOn(t, x, m, 0)
+}
+
+// startEmbeddingOn is startEmbedding for a terminal of some columns, if these are not 0.
+func startEmbeddingOn(t *testing.T, x *index.Index, m *stepModel, columns int) *embedder {
 	ctx, cancel := context.WithCancel(t.Context())
 	e := &embedder{out: &lockedBuffer{}}
-	lines := terminal.NewLines(e.out, nil)
+	lines := terminal.NewLines(e.out, func() int { return columns })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -130,7 +135,9 @@ func TestEmbed(t *testing.T) {
 	x, y := openIndex(t, dir), openIndex(t, dir)
 	defer x.Close()
 	defer y.Close()
-	putChunks(t, x, "a", "one", 100)
+	for i := range 100 {
+		putChunks(t, x, "a", fmt.Sprint(i), 1)
+	}
 	putChunks(t, x, "b", "other", 5) // which the processes do not serve
 	first, second := newStepModel(true), newStepModel(false)
 	one := startEmbedding(t, x, first)
@@ -164,35 +171,42 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// TestEmbedEstimate checks that the time left is printed and stored while vectors are
+// TestEmbedEstimate checks that the time left is shown and stored while vectors are
 // computed.
 func TestEmbedEstimate(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		x := openIndex(t, dir)
-		defer x.Close()
-		for i := range 20 {
-			putChunks(t, x, "a", fmt.Sprint(i), 5)
-		}
-		m := newStepModel(true)
-		e := startEmbedding(t, x, m)
-		for range 2 {
-			time.Sleep(10 * time.Second)
-			m.step <- struct{}{}
-		}
-		time.Sleep(time.Second) // the second batch is stored
-		want := "searching by meaning: 16 of 100 passages are ready (16 %), about 52 s left; searching by words is ready\n"
-		if out := e.out.String(); !strings.HasPrefix(out, want) {
-			t.Errorf("output %q, want %q", out, want)
-		}
-		if s, err := x.Stats(t.Context()); err != nil || s.VectorTime < 30*time.Second || s.VectorTime > 2*time.Minute {
-			t.Errorf("Stats() = %+v, %v, want the time left", s, err)
-		}
-		e.stop()
-		if s, err := x.Stats(t.Context()); err != nil || s.VectorTime != 0 {
-			t.Errorf("Stats() = %+v, %v after the end, want no time left", s, err)
-		}
-	})
+	for columns, want := range map[int]string{
+		0:   "searching by meaning: 16 of 100 passages are ready (16 %), about 52 s left; searching by words is ready\n",
+		100: "\rsearching by meaning: 16 of 100 passages, 2/s, 52 s left [",
+	} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			x := openIndex(t, dir)
+			defer x.Close()
+			for i := range 20 {
+				putChunks(t, x, "a", fmt.Sprint(i), 5)
+			}
+			m := newStepModel(true)
+			e := startEmbeddingOn(t, x, m, columns)
+			for range 2 {
+				time.Sleep(10 * time.Second)
+				m.step <- struct{}{}
+			}
+			time.Sleep(time.Second) // the second batch is stored
+			if out := e.out.String(); !strings.HasPrefix(out, want) {
+				t.Errorf("output %q, want %q", out, want)
+			}
+			if s, err := x.Stats(t.Context()); err != nil || s.VectorTime < 30*time.Second || s.VectorTime > 2*time.Minute {
+				t.Errorf("Stats() = %+v, %v, want the time left", s, err)
+			}
+			e.stop()
+			if s, err := x.Stats(t.Context()); err != nil || s.VectorTime != 0 {
+				t.Errorf("Stats() = %+v, %v after the end, want no time left", s, err)
+			}
+			if out := e.out.String(); columns > 0 && !strings.HasSuffix(out, "\r") {
+				t.Errorf("output %q, want no bar at the end", out)
+			}
+		})
+	}
 }
 
 // TestEmbedAgain checks that a failure is reported once and tried again, and that

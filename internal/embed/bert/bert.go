@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"knowhow/internal/embed"
 )
@@ -27,6 +28,11 @@ type Options struct {
 	// Threads is the number of texts that are encoded at the same time, in all
 	// calls together. 0 means the number of processors that Go uses.
 	Threads int
+
+	// Background makes encoders that are not in the background, and have the same
+	// weights, go first: a text is begun while none of these is encoding. So all
+	// processors can work on documents without delaying queries.
+	Background bool
 }
 
 // An Encoder turns texts into vectors. It implements embed.Embedder.
@@ -36,11 +42,21 @@ type Encoder struct {
 	prompts   map[embed.Kind]string
 	maxTokens int
 	slots     chan *scratch // free working memory, nil where none is allocated yet
+
+	background bool
+	first      *atomic.Int32 // calls of encoders that are not in the background
 }
 
-// newEncoder returns an encoder.
+// newEncoder returns an encoder with weights of its own.
 func newEncoder(m *model, id string, prompts map[embed.Kind]string, o Options) *Encoder {
-	e := &Encoder{model: m, id: id, prompts: prompts, maxTokens: m.maxTokens}
+	return (&Encoder{model: m, id: id, prompts: prompts, first: &atomic.Int32{}}).With(o)
+}
+
+// With returns an encoder with the same weights and other options. It has its own
+// threads, so that work in the background does not delay queries.
+func (e *Encoder) With(o Options) *Encoder {
+	m := e.model
+	e = &Encoder{model: m, id: e.id, prompts: e.prompts, maxTokens: m.maxTokens, background: o.Background, first: e.first}
 	if o.MaxTokens > 0 {
 		e.maxTokens = min(max(o.MaxTokens, minTokens), m.maxTokens)
 	}
@@ -56,10 +72,6 @@ func newEncoder(m *model, id string, prompts map[embed.Kind]string, o Options) *
 
 // minTokens is the lowest limit of tokens: those that the model adds and one.
 const minTokens = 3
-
-// With returns an encoder with the same weights and other options. It has its own
-// threads, so that work in the background does not delay queries.
-func (e *Encoder) With(o Options) *Encoder { return newEncoder(e.model, e.id, e.prompts, o) }
 
 // ID implements embed.Embedder.
 func (e *Encoder) ID() string { return e.id }
@@ -79,6 +91,10 @@ func (e *Encoder) Embed(ctx context.Context, texts []string, kind embed.Kind) ([
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("encoding texts: %w", err)
 	}
+	if !e.background {
+		e.first.Add(1)
+		defer e.first.Add(-1)
+	}
 	out := make([][]float32, len(texts))
 	ranges := batches(texts)
 	var next atomic.Int64
@@ -93,6 +109,10 @@ func (e *Encoder) Embed(ctx context.Context, texts []string, kind embed.Kind) ([
 		for failed.Load() == nil {
 			i := int(next.Add(1)) - 1
 			if i >= len(ranges) {
+				return
+			}
+			if err := e.wait(ctx); err != nil {
+				failed.Store(&err)
 				return
 			}
 			r := ranges[i]
@@ -126,6 +146,19 @@ func (e *Encoder) acquire(ctx context.Context) (*scratch, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// wait waits until an encoder in the background may begin a text.
+func (e *Encoder) wait(ctx context.Context) error {
+	const interval = time.Millisecond // short beside the time for a text
+	for e.background && e.first.Load() > 0 {
+		select {
+		case <-time.After(interval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // Limits of the texts that are encoded together. A batch ends with the text that

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -513,4 +515,43 @@ func TestFind(t *testing.T) {
 	if got := folderName(filepath.Join(home, "bge-small")); got != "bge-small" {
 		t.Errorf("folderName() = %q", got)
 	}
+}
+
+// TestBackground checks that an encoder in the background waits for one that is not.
+func TestBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := open(tiny(t), "tiny", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		background := e.With(Options{Background: true})
+		e.first.Add(1) // a query is being encoded
+		done := make(chan error, 1)
+		go func() {
+			_, err := background.Embed(t.Context(), []string{"a b", "c"}, embed.Document)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		select {
+		case err := <-done:
+			t.Errorf("Embed() = %v during a query", err)
+		default:
+		}
+		if _, err := e.With(Options{}).Embed(t.Context(), []string{"a"}, embed.Query); err != nil {
+			t.Errorf("Embed() of another query = %v", err)
+		}
+		e.first.Add(-1)
+		if err := <-done; err != nil {
+			t.Errorf("Embed() after the query = %v", err)
+		}
+		if n := e.first.Load(); n != 0 {
+			t.Errorf("%d queries are being encoded at the end", n)
+		}
+		e.first.Add(1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := background.Embed(ctx, []string{"a"}, embed.Document); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Embed() until the end of its context = %v", err)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package bert
 import (
 	"context"
 	"math"
+	"runtime"
 
 	"knowhow/internal/embed/kernel"
 )
@@ -132,6 +133,7 @@ func (m *model) encode(ctx context.Context, b *batch, s *scratch, watch func(whe
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		runtime.Gosched() // what waits for a processor need not wait for the whole text
 		l := &m.layers[i]
 		in := s.input(x, n, h, &l.query.weights, l.attentionFactors)
 		l.query.apply(s.q, in, n)

@@ -31,10 +31,15 @@ type pass struct {
 	sync.Mutex
 	key        string // the model and the labels
 	generation string // of the index when the pass began
-	rest       bool   // the first chunks of all documents are done
-	after      int64  // chunks up to this one are done
+	stage      int    // of stages
+	after      int64  // chunks up to this one are done in the stage
 	done       bool   // no chunk is left
 }
+
+// stages are the stages of a pass: in each, documents get the vectors of so many of their
+// first chunks. So long documents do not keep others waiting, and searches soon know what
+// each document is about.
+var stages = [...]int{1, 4, 16, database.MaxParts}
 
 // An unembedded is a chunk without a vector.
 type unembedded struct {
@@ -47,9 +52,8 @@ type unembedded struct {
 // labels (nil: all) and stores them, in a short transaction. It returns how many
 // it has stored. 0 without an error means that no chunk is left until documents
 // change. Chunks that have a vector of the embedder are not computed again.
-// The first chunks of all documents are computed before the others, so that each
-// document is found soon. Vectors of other models are deleted a day after their
-// last use.
+// The first chunks of all documents are computed first, then the next three, and so on.
+// Vectors of other models are deleted a day after their last use.
 func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string, n int) (int, error) {
 	p := &s.pass
 	p.Lock()
@@ -65,22 +69,22 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 				return err
 			}
 			if p.key != string(key) || p.done && p.generation != generation {
-				p.key, p.generation, p.rest, p.after, p.done = string(key), generation, false, 0, false
+				p.key, p.generation, p.stage, p.after, p.done = string(key), generation, 0, 0, false
 			}
 			if p.done {
 				return nil
 			}
 			model, err := modelOf(ctx, tx, name)
 			if err == nil {
-				chunks, err = s.chunksWithout(ctx, tx, model, labels, p.rest, p.after, n)
+				chunks, err = s.chunksWithout(ctx, tx, model, labels, stages[p.stage], p.after, n)
 			}
 			return err
 		})
 		if err != nil || p.done {
 			return 0, err
 		}
-		if len(chunks) == 0 && !p.rest {
-			p.rest, p.after = true, 0
+		if len(chunks) == 0 && p.stage < len(stages)-1 {
+			p.stage, p.after = p.stage+1, 0
 			continue
 		}
 		if len(chunks) == 0 {
@@ -88,7 +92,7 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 				p.generation, p.done = generation, true
 				return 0, s.dropModels(ctx, name, labels)
 			}
-			p.generation, p.rest, p.after = generation, false, 0 // documents may have changed behind the pass
+			p.generation, p.stage, p.after = generation, 0, 0 // documents may have changed behind the pass
 			continue
 		}
 		if err := s.embedChunks(ctx, e, name, chunks); err != nil {
@@ -99,10 +103,10 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 	}
 }
 
-// chunksWithout returns up to n chunks with a greater number than after that have
-// no vector of a model: of each document the first one, or also the rest.
+// chunksWithout returns up to n chunks after a chunk that have no vector of a model, of
+// the first chunks of each document.
 func (s *Store) chunksWithout(
-	ctx context.Context, tx *sql.Tx, model int64, labels []string, rest bool, after int64, n int,
+	ctx context.Context, tx *sql.Tx, model int64, labels []string, first int, after int64, n int,
 ) ([]unembedded, error) {
 	where, args := "1", []any{after >> database.PartBits, after, model}
 	if labels != nil {
@@ -110,47 +114,64 @@ func (s *Store) chunksWithout(
 		where = `+d.label IN (SELECT value FROM json_each(?4))`
 		args = append(args, string(list))
 	}
-	last := 0 // part of a document
-	if rest {
-		last = database.MaxParts - 1
+	chunks, err := readChunks(ctx, tx, fmt.Sprintf(`SELECT c.id, c.off, c.len, c.heading, d.title, d.hash FROM docs d
+		CROSS JOIN chunks c ON c.id BETWEEN d.id<<%d AND (d.id<<%[1]d)+%d
+		WHERE d.id>=?1 AND c.id>?2 AND %s AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.chunk=c.id AND v.model=?3)
+		ORDER BY d.id, c.id LIMIT %d`, database.PartBits, first-1, where, n), args...)
+	if err != nil {
+		return nil, err
 	}
-	var chunks []unembedded
-	err := database.Collect(ctx, tx, func(rows *sql.Rows) error {
+	return chunks, s.readTexts(ctx, tx, chunks)
+}
+
+// readChunks reads chunks with a query for their columns.
+func readChunks(ctx context.Context, q database.Querier, query string, args ...any) (chunks []unembedded, err error) {
+	err = database.Collect(ctx, q, func(rows *sql.Rows) error {
 		var c unembedded
 		err := rows.Scan(&c.id, &c.off, &c.len, &c.heading, &c.title, &c.hash)
 		chunks = append(chunks, c)
 		return err
-	}, fmt.Sprintf(`SELECT c.id, c.off, c.len, c.heading, d.title, d.hash FROM docs d
-		CROSS JOIN chunks c ON c.id BETWEEN d.id<<%d AND (d.id<<%[1]d)+%d
-		WHERE d.id>=?1 AND c.id>?2 AND %s AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.chunk=c.id AND v.model=?3)
-		ORDER BY d.id, c.id LIMIT %d`, database.PartBits, last, where, n), args...)
-	if err != nil {
-		return nil, err
-	}
+	}, query, args...)
+	return chunks, err
+}
+
+// readTexts reads what is embedded of chunks.
+func (s *Store) readTexts(ctx context.Context, q database.Querier, chunks []unembedded) error {
 	for i := range chunks {
 		c := &chunks[i]
-		text, err := s.o.Text(ctx, tx, c.id>>database.PartBits, c.off, c.off+min(c.len, embedText))
+		text, err := s.o.Text(ctx, q, c.id>>database.PartBits, c.off, c.off+min(c.len, embedText))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		// A heading path begins with the title in many documents.
 		title := document.Truncate(c.title, titleSize)
 		c.text = strings.ToValidUTF8(strings.Join(slices.DeleteFunc([]string{title, c.heading, text},
 			func(s string) bool { return strings.TrimSpace(s) == "" }), "\n"), " ")
 	}
-	return chunks, nil
+	return nil
 }
 
 // embedChunks computes and stores the vectors of chunks.
 func (s *Store) embedChunks(ctx context.Context, e embed.Embedder, name string, chunks []unembedded) error {
+	vectors, err := vectorsOf(ctx, e, chunks)
+	if err != nil {
+		return err
+	}
+	return s.put(ctx, name, chunks, vectors)
+}
+
+// vectorsOf computes the vectors of chunks.
+func vectorsOf(ctx context.Context, e embed.Embedder, chunks []unembedded) ([][]float32, error) {
 	texts := make([]string, len(chunks))
 	for i, c := range chunks {
 		texts[i] = c.text
 	}
-	vectors, err := embed.Documents(ctx, e, texts)
-	if err != nil {
-		return err
-	}
+	return embed.Documents(ctx, e, texts)
+}
+
+// put stores the vectors of chunks. Those of a document that has changed meanwhile are
+// ignored.
+func (s *Store) put(ctx context.Context, name string, chunks []unembedded, vectors [][]float32) error {
 	blobs := make([][]byte, len(chunks))
 	for i, v := range vectors {
 		blobs[i] = []byte{}
@@ -170,7 +191,7 @@ func (s *Store) embedChunks(ctx context.Context, e embed.Embedder, name string, 
 			return err
 		}
 		defer put.Close()
-		for i, c := range chunks { // a chunk of a document that has changed meanwhile is left for the next pass
+		for i, c := range chunks {
 			if _, err := put.ExecContext(ctx, model, blobs[i], c.id, c.off, c.len, c.heading, c.title,
 				c.hash); err != nil {
 				return err

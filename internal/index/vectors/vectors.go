@@ -75,18 +75,21 @@ type Options struct {
 
 // A Store is the vectors of a database. Its methods are safe for concurrent use.
 type Store struct {
-	o        Options
-	queries  embed.Queries
-	loadSoon chan struct{} // a signal for Run
+	o         Options
+	queries   embed.Queries
+	loadSoon  chan struct{} // a signal for Run
+	storeSoon chan struct{} // the same
+	computing sync.Mutex    // held by Compute
 
-	mu   sync.Mutex
-	sets map[string]*set // by label
-	pass pass
+	mu       sync.Mutex
+	sets     map[string]*set // by label
+	computed []computed      // by searches, and not stored yet
+	pass     pass
 }
 
 // New returns the vectors of a database that has their tables.
 func New(o Options) *Store {
-	return &Store{o: o, loadSoon: make(chan struct{}, 1), sets: map[string]*set{}}
+	return &Store{o: o, loadSoon: make(chan struct{}, 1), storeSoon: make(chan struct{}, 1), sets: map[string]*set{}}
 }
 
 // Query returns the vector of a query, which must be there within limit. It returns
@@ -95,12 +98,17 @@ func (s *Store) Query(ctx context.Context, text string, limit time.Duration) ([]
 	return s.queries.Vector(ctx, s.o.Embedder, document.Truncate(text, embedQuery), limit)
 }
 
-// Run loads vectors that would take a search too long, until ctx ends.
+// Run loads vectors that would take a search too long, and stores those that searches
+// have computed, until ctx ends.
 func (s *Store) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			s.storeComputed(ctx)
 			return
+		case <-s.storeSoon:
+			s.storeComputed(ctx)
+			continue
 		case <-s.loadSoon:
 		}
 		if err := s.loadAll(ctx); err != nil && ctx.Err() == nil {
