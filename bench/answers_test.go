@@ -271,8 +271,11 @@ func BenchmarkAnswers(b *testing.B) {
 }
 
 // answers returns a function that searches the corpus with this program.
-func (c corpus) answers(b *testing.B) func(question) answerReply {
-	p := c.serve(b)
+func (c corpus) answers(b *testing.B) func(question) answerReply { return c.serve(b).answers(b) }
+
+// answers returns a function that searches with a running program.
+func (p *process) answers(b *testing.B) func(question) answerReply {
+	b.Helper()
 	searchTool, readTool := tool(b, p, "search"), tool(b, p, "read_content")
 	call := func(name string, args map[string]any, to any) string {
 		result, _, _ := p.call("tools/call", map[string]any{"name": name, "arguments": args})

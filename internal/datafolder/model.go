@@ -1,6 +1,7 @@
 package datafolder
 
 import (
+	"runtime"
 	"strings"
 	"time"
 
@@ -23,6 +24,10 @@ const (
 	// takes time and finds hardly more.
 	embedTokens = 128
 
+	// embedThreads is how many passages are embedded at the same time at most. Each takes
+	// 2 MB of memory.
+	embedThreads = 8
+
 	// computeTime is how long a search computes the vectors that its best documents
 	// lack. A service gets no texts from searches.
 	computeTime = 150 * time.Millisecond
@@ -40,7 +45,8 @@ func OpenModel(setting string, o open.Options) (Model, error) {
 	if queries == nil || err != nil {
 		return Model{}, err
 	}
-	forDocuments := bert.Options{MaxTokens: embedTokens, Background: true}
+	forDocuments := bert.Options{MaxTokens: embedTokens, Threads: min(runtime.GOMAXPROCS(0), embedThreads),
+		Background: true}
 	m := Model{Queries: queries, Documents: queries, Compute: computeTime}
 	switch e := queries.(type) {
 	case *minilm.Embedder:
