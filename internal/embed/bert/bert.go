@@ -30,8 +30,8 @@ type Options struct {
 	Threads int
 
 	// Background makes encoders that are not in the background, and have the same
-	// weights, go first: a text is begun while none of these is encoding. So all
-	// processors can work on documents without delaying queries.
+	// weights, go first: a text is begun when none of these is encoding, or after
+	// 100 ms. So all processors can work on documents without delaying queries.
 	Background bool
 }
 
@@ -148,12 +148,18 @@ func (e *Encoder) acquire(ctx context.Context) (*scratch, error) {
 	}
 }
 
-// wait waits until an encoder in the background may begin a text.
+// Times that an encoder in the background waits.
+const (
+	waitInterval = time.Millisecond // short beside the time for a text
+	waitLimit    = 100 * time.Millisecond
+)
+
+// wait waits until an encoder in the background may begin a text: while others work, but
+// not so long that many queries stop it.
 func (e *Encoder) wait(ctx context.Context) error {
-	const interval = time.Millisecond // short beside the time for a text
-	for e.background && e.first.Load() > 0 {
+	for begin := time.Now(); e.background && e.first.Load() > 0 && time.Since(begin) < waitLimit; {
 		select {
-		case <-time.After(interval):
+		case <-time.After(waitInterval):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

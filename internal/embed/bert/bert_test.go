@@ -517,7 +517,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestBackground checks that an encoder in the background waits for one that is not.
+// TestBackground checks that an encoder in the background waits for one that is not, for
+// some time.
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, err := open(tiny(t), "tiny", Options{})
@@ -525,33 +526,39 @@ func TestBackground(t *testing.T) {
 			t.Fatal(err)
 		}
 		background := e.With(Options{Background: true})
-		e.first.Add(1) // a query is being encoded
-		done := make(chan error, 1)
-		go func() {
-			_, err := background.Embed(t.Context(), []string{"a b", "c"}, embed.Document)
-			done <- err
-		}()
-		time.Sleep(time.Second)
-		select {
-		case err := <-done:
-			t.Errorf("Embed() = %v during a query", err)
-		default:
+		took := func(ctx context.Context, e *Encoder) (time.Duration, error) {
+			begin := time.Now()
+			_, err := e.Embed(ctx, []string{"a b"}, embed.Document)
+			return time.Since(begin), err
 		}
-		if _, err := e.With(Options{}).Embed(t.Context(), []string{"a"}, embed.Query); err != nil {
-			t.Errorf("Embed() of another query = %v", err)
-		}
-		e.first.Add(-1)
-		if err := <-done; err != nil {
-			t.Errorf("Embed() after the query = %v", err)
-		}
-		if n := e.first.Load(); n != 0 {
-			t.Errorf("%d queries are being encoded at the end", n)
-		}
-		e.first.Add(1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := background.Embed(ctx, []string{"a"}, embed.Document); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Embed() until the end of its context = %v", err)
+		for _, test := range []struct {
+			query, limit time.Duration // of the query, which is being encoded, and of the context
+			want         time.Duration
+			err          error
+		}{
+			{0, time.Minute, 0, nil},
+			{10 * time.Millisecond, time.Minute, 10 * time.Millisecond, nil},
+			{time.Second, time.Minute, waitLimit, nil},
+			{time.Second, 20 * time.Millisecond, 20 * time.Millisecond, context.DeadlineExceeded},
+		} {
+			if test.query > 0 {
+				e.first.Add(1)
+				time.AfterFunc(test.query, func() { e.first.Add(-1) })
+			}
+			if got, err := took(t.Context(), e.With(Options{})); got != 0 || err != nil {
+				t.Errorf("Embed() of another query = %v after %v", err, got)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), test.limit)
+			got, err := took(ctx, background)
+			cancel()
+			if got < test.want || got > test.want+2*waitInterval || !errors.Is(err, test.err) {
+				t.Errorf("query of %v: Embed() in the background = %v after %v, want %v after %v", test.query, err, got,
+					test.err, test.want)
+			}
+			time.Sleep(2 * time.Second) // until the query has ended
+			if n := e.first.Load(); n != 0 {
+				t.Errorf("%d queries are being encoded at the end", n)
+			}
 		}
 	})
 }
