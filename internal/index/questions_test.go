@@ -116,3 +116,34 @@ func TestFileTypes(t *testing.T) {
 		}
 	}
 }
+
+// A word with signs that no document has is searched for by the words between its
+// signs, and a search says which words of a question no document has.
+func TestNeverEmpty(t *testing.T) {
+	x := open(t, t.TempDir())
+	put(t, x, doc("a", "timer.md", "Timers", "A timer may run from Mon to Fri."),
+		doc("a", "limits.md", "Limits", "The file is below proc and sys."))
+	for _, tt := range []struct {
+		typed   string
+		want    string
+		relaxed bool
+		missing []string
+	}{
+		{"OnCalendar=Mon..Fri 09:00", "timer.md", true, []string{"OnCalendar", "09", "00"}},
+		{"/proc/sys/net/ipv4/icmp_rate", "limits.md", true, []string{"net", "ipv4", "icmp_rate"}},
+		{"SessionName=Mon path=/;httponly zebra", "timer.md", true, []string{"SessionName", "path", "httponly", "zebra"}},
+		{"the timer of the zebra and the walrus", "timer.md", false, []string{"zebra", "walrus"}},
+		{"may a timer run from Mon to Fri zebra", "timer.md", false, nil}, // few are missing
+	} {
+		text, err := query.Read(tt.typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := search.Relax(t.Context(), x, search.Query{Text: text, Num: 10})
+		if err != nil || len(p.Hits) == 0 || p.Hits[0].Path != tt.want || p.Relaxed != tt.relaxed ||
+			!slices.Equal(p.Missing, tt.missing) {
+			t.Errorf("Relax(%q) = %+v, %v, want %s, relaxed %v, without %q", tt.typed, p, err, tt.want, tt.relaxed,
+				tt.missing)
+		}
+	}
+}

@@ -170,13 +170,22 @@ func withoutParticle(word string) string {
 }
 
 // Pieces returns what a word of [Divide] that no document has may consist of, or
-// nil: its runs, and the pairs of characters of long runs in a script without
-// blanks between words. A question in Chinese or Thai is such a run.
+// nil. A word such as a path or Mon..Fri consists of the words between its signs. One
+// in a script without blanks between words consists of its runs, and of the pairs of
+// characters of long runs. A question in Chinese or Thai is such a run.
 func Pieces(word string) []string {
-	if !isUnspaced(word) {
-		return nil
-	}
 	var pieces []string
+	if !isUnspaced(word) {
+		for _, part := range strings.FieldsFunc(word, func(r rune) bool { return !isWordRune(r) && !unicode.IsDigit(r) }) {
+			if len(pieces) < maxPairs && plainWord(part) && !slices.Contains(pieces, part) {
+				pieces = append(pieces, part)
+			}
+		}
+		if len(pieces) < 2 {
+			return nil
+		}
+		return pieces
+	}
 	for _, r := range runsOf(word) {
 		least := 0 // length of a run that is divided into pairs
 		switch r.script {

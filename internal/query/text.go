@@ -144,6 +144,29 @@ func (t Text) Code() (code Text, ok bool) {
 	return code, true
 }
 
+// Unsigned returns the words between the signs of a query that has no operator,
+// although its signs could be some, such as a path or "OnCalendar=Mon..Fri 09:00". ok
+// is false for other queries.
+func (t Text) Unsigned() (words Text, ok bool) {
+	if t.kind != Expression {
+		return Text{}, false
+	}
+	nodes := []Node{t.tree}
+	if and, ok := t.tree.(And); ok && and.Optional == nil {
+		nodes = and.Nodes
+	}
+	var terms []string
+	for _, n := range nodes {
+		if term, ok := n.(Term); ok && term.Field == "" {
+			terms = append(terms, term.Text)
+		}
+	}
+	if !slices.Equal(terms, Fields(strings.ReplaceAll(t.text, `\`, ""))) { // signs may be escaped
+		return Text{}, false
+	}
+	return t.Bare()
+}
+
 // replaced returns a text with other words, which are plain or excluded.
 func (t Text) replaced(words string) Text {
 	u := relaxedText(words)

@@ -33,6 +33,9 @@ func Search(ctx context.Context, s Store, q search.Query, o Options) (*search.Pa
 	page := &search.Page{Total: c.Total, Partial: c.Partial, AtLeast: c.Partial, Facets: c.Facets, DidYouMean: similar}
 	if r.Plan.Some {
 		page.Staged, page.AllWords = true, c.Complete
+		if len(c.Missing)*missingPart >= len(r.Plan.Words) {
+			page.Missing = c.Missing
+		}
 	}
 	list := c.Documents
 	if byScore {
@@ -45,6 +48,10 @@ func Search(ctx context.Context, s Store, q search.Query, o Options) (*search.Pa
 	page.Hits, err = Read(ctx, s, r, list)
 	return page, err
 }
+
+// missingPart is the part of the words of a query, as a divisor, from which those that
+// no document has are reported.
+const missingPart = 3
 
 // isByScore reports whether documents are ordered by relevance, best first.
 func isByScore(keys []search.SortKey) bool {

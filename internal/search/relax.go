@@ -44,7 +44,7 @@ type relaxed[P any] interface {
 
 func (p *Page) found() (total int, staged bool) { return p.Total, p.Staged }
 func (p *Page) relax()                          { p.Relaxed = true }
-func (p *Page) advise(first *Page)              { p.DidYouMean = first.DidYouMean }
+func (p *Page) advise(first *Page)              { p.DidYouMean, p.Missing = first.DidYouMean, first.Missing }
 
 func (p *ChunkPage) found() (total int, staged bool) { return p.Total, p.Staged }
 func (p *ChunkPage) relax()                          {}
@@ -75,6 +75,9 @@ func relax[P relaxed[P]](text query.Text, find func(query.Text) (P, error)) (P, 
 		return first, nil
 	}
 	code, isCode := text.Code()
+	if !isCode {
+		code, isCode = text.Unsigned()
+	}
 	any, pieces, ok := text.Any()
 	var page P
 	switch {

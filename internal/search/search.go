@@ -198,6 +198,9 @@ type Page struct {
 	// DidYouMean contains words of the documents that are similar to words of a
 	// plain query that no document has, the likeliest first.
 	DidYouMean []string
+	// Missing contains the words that count of a plain query and that no document
+	// has, if they are a third of its words or more.
+	Missing []string
 	// Partial reports whether not all documents were searched, because that took
 	// too long or because the words of some are indexed again.
 	Partial bool

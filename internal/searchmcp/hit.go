@@ -79,7 +79,7 @@ func clean(h search.Hit, digestRunes int) search.Hit {
 // cleanPage returns a page with clean hits and words.
 func cleanPage(p *search.Page) *search.Page {
 	out := *p
-	out.DidYouMean = words(p.DidYouMean)
+	out.DidYouMean, out.Missing = words(p.DidYouMean), words(p.Missing)
 	out.Hits = make([]search.Hit, len(p.Hits))
 	for i, h := range p.Hits {
 		out.Hits[i] = clean(h, digestRunes)

@@ -283,6 +283,9 @@ func (t *Tools) advise(ctx context.Context, r *SearchResult) error {
 		r.Hint = incompleteHint(r.Incomplete)
 		return nil
 	case len(r.Hits) > 0:
+		if list := r.Missing[:min(len(r.Missing), hintWords)]; len(list) > 0 {
+			r.Hint = fmt.Sprintf("No document has: %s. The hits are those of the other words.", strings.Join(list, ", "))
+		}
 		return nil
 	case r.Total > 0:
 		r.Hint = fmt.Sprintf("No hits from start %d on: there are %d in all.", r.Query.Start, r.Total)
@@ -312,6 +315,9 @@ func (t *Tools) advise(ctx context.Context, r *SearchResult) error {
 	r.Hint += r.Advice
 	return err
 }
+
+// hintWords is how many words of a query are named in advice.
+const hintWords = 5
 
 // hintValues is how many values of a field are named in advice.
 const hintValues = 20
