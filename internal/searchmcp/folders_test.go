@@ -1,6 +1,7 @@
 package searchmcp
 
 import (
+	"context"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -449,4 +450,28 @@ func TestIncompleteInResult(t *testing.T) {
 	// The documents of a source that cannot be read now are still there.
 	f.unfinished = []search.Unfinished{{Label: "a", Stop: search.Failed, Earlier: true}}
 	check(false, "", "")
+}
+
+// missingBackend finds documents for words of which no document has some.
+type missingBackend struct{ indexingBackend }
+
+func (b missingBackend) Search(ctx context.Context, q search.Query) (*search.Page, error) {
+	p, err := b.indexingBackend.Search(ctx, q)
+	if p != nil {
+		p.Missing = []string{"zebra\x1b[1m", "a", "b", "c", "d", "e"}
+	}
+	return p, err
+}
+
+// A result names words of the question that no document has, cleaned and not too many.
+func TestMissingInHint(t *testing.T) {
+	f := corpus()
+	o := folders(f)
+	o.Backend = missingBackend{indexingBackend{f}}
+	var r searchAnswer
+	start(t, o, mcpserver.Latest).into("search", args{"query": "test"}, &r)
+	want := "No document has: zebra[1m, a, b, c, d. The hits are those of the other words."
+	if r.Hint != want {
+		t.Errorf("hint = %q, want %q", r.Hint, want)
+	}
 }
