@@ -233,12 +233,17 @@ func TestNotUpToDate(t *testing.T) {
 	}
 }
 
-// A page without a document that has all words says so in one way.
+// A page without a document that has all words says so in one way, and names words
+// that no document has.
 func TestNoneWithAllWords(t *testing.T) {
 	data, _ := indexFiles(t, map[string]string{"a.md": "pears grow here", "b.md": "apples grow there"})
-	for _, query := range []string{"pears apples", "pears apples plums"} {
-		if _, stderr, _ := run(t, data, "search", query); stderr != "1 to 2 of 2 documents, none with all words\n" {
-			t.Errorf("search %s prints %q", query, stderr)
+	for query, want := range map[string]string{
+		"pears apples":       "",
+		"pears apples plums": "No document has: plums. The hits are those of the other words.\n",
+	} {
+		want = "1 to 2 of 2 documents, none with all words\n" + want
+		if _, stderr, _ := run(t, data, "search", query); stderr != want {
+			t.Errorf("search %s prints %q, want %q", query, stderr, want)
 		}
 	}
 }
