@@ -326,6 +326,24 @@ func TestMeaningFollowsDocuments(t *testing.T) {
 	want("removed", []string{"b"}, "secret.md")
 }
 
+// A document for whose text the model has no vector is stored again like any other, for
+// example because its file was touched.
+func TestNoVectorIsKept(t *testing.T) {
+	x, e := open(t, t.TempDir()), &topics{}
+	d := doc("a", "a.md", "A", "検索語")
+	put(t, x, d)
+	for range 2 {
+		if n, err := x.EmbedNext(t.Context(), e, nil, 10); err != nil {
+			t.Fatalf("EmbedNext() = %d, %v", n, err)
+		}
+		d.Modified = d.Modified.Add(time.Hour)
+		put(t, x, d)
+	}
+	if n, err := x.EmbedNext(t.Context(), e, nil, 10); n != 0 || err != nil {
+		t.Errorf("EmbedNext() = %d, %v, want nothing left to compute", n, err)
+	}
+}
+
 // TestManyVectors replaces documents many times, so that vectors are merged and
 // loaded again.
 func TestManyVectors(t *testing.T) {

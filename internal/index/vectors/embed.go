@@ -217,6 +217,9 @@ func Keep(ctx context.Context, tx database.Querier, number int64, d *document.Do
 	err = database.Collect(ctx, tx, func(rows *sql.Rows) error {
 		var k kept
 		err := rows.Scan(&k.row, &k.model, &k.vector, &k.chunk.Offset, &k.chunk.Length, &k.chunk.Heading)
+		if k.vector == nil { // the model has no vector for the text, and Scan does not tell it from NULL
+			k.vector = []byte{}
+		}
 		all = append(all, k)
 		return err
 	}, `SELECT v.chunk, v.model, v.vector, c.off, c.len, c.heading FROM docs d CROSS JOIN vectors v
