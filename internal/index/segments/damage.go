@@ -157,8 +157,11 @@ func (s *Store) verifyLoop(ctx context.Context) {
 
 // verify compares the checksums of large segments that were opened since the
 // last call, and looks for files that were removed although they are listed.
-// Damaged segments are left out.
+// Damaged segments are left out. A call waits for another one, because the segments
+// that this one verifies are not yet known to be damaged.
 func (s *Store) verify(ctx context.Context) {
+	s.checking.Lock()
+	defer s.checking.Unlock()
 	s.mu.Lock()
 	var unverified []*Segment
 	for _, g := range s.open {

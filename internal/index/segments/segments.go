@@ -145,6 +145,7 @@ type Store struct {
 	mergeSoon   chan struct{} // one signal for run
 	rebuildSoon chan struct{} // the same
 	verifySoon  chan struct{} // one signal for verifyLoop
+	checking    sync.Mutex    // held by verify
 }
 
 // New returns the segments of a database that has their tables.
