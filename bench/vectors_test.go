@@ -32,7 +32,7 @@ func BenchmarkVectors(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(0, "ns/op") // the waits say nothing
+	b.ReportMetric(0, "ns/op") // most of the time is waiting
 }
 
 // reportPages asks the questions, and reports for how many the right page is first, among

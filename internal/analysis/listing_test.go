@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestIsListing checks that lists of names and change logs are told from other texts.
+// TestIsListing checks which texts are lists of names or change logs.
 func TestIsListing(t *testing.T) {
 	names := "ecdsa-sha2-nistp256-cert-v01@openssh.com, ssh-ed25519-cert-v01@openssh.com, rsa-sha2-512, rsa-sha2-256,\n"
 	for _, tt := range []struct {

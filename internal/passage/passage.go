@@ -127,14 +127,14 @@ func Choose(ctx context.Context, src Source, documents int, chunks []Chunk, cond
 		if whole == wholeOnes || size < shortest || t.chunk.Score < LeastScore*c.texts[0].chunk.Score {
 			break
 		}
-		windows := t.windows(words, size, windowStep)
+		windows := t.windows(words, size)
 		if len(windows) > 0 && c.put(slices.MaxFunc(windows, byValue)) {
 			whole++
 		}
 	}
 	var windows []window
 	for _, t := range c.texts {
-		list := t.windows(words, windowSize, windowStep)
+		list := t.windows(words, windowSize)
 		if s := t.chunk.Score; (s == 0 || s < LeastScore*c.texts[0].chunk.Score) && len(list) > 0 {
 			list = []window{slices.MaxFunc(list, byValue)}
 			list[0].only = true

@@ -52,10 +52,10 @@ type window struct {
 
 func byValue(a, b window) int { return cmp.Compare(a.value, b.value) }
 
-// windows returns runs of at most size characters, each of which begins step bytes or
-// more after the one before. A word counts once in each, and less if it is only in the
+// windows returns runs of at most size characters, each of which begins windowStep
+// bytes or more after the one before. A word counts once in each, and less if it is only in the
 // heading. The chunk is one window if it has no more than size characters.
-func (t *text) windows(words *words, size, step int) []window {
+func (t *text) windows(words *words, size int) []window {
 	units := unitsOf(t.text[t.from:t.to], size)
 	if len(units) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (t *text) windows(words *words, size, step int) []window {
 			end++
 		}
 		if u.from >= next {
-			next = u.from + step
+			next = u.from + windowStep
 			clear(seen)
 			value := 0.0
 			for k, list := range in[i:end] {

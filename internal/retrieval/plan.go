@@ -121,9 +121,7 @@ func NameKey(filename string) string {
 	if i := strings.LastIndexByte(stem, '.'); i > 0 {
 		stem = strings.TrimSuffix(stem[:i], ".html") // as in name.html.en
 	}
-	words := strings.FieldsFunc(strings.ToLower(document.Truncate(stem, 128)), func(r rune) bool {
-		return !unicode.In(r, unicode.L, unicode.M, unicode.Nd)
-	})
+	words := strings.FieldsFunc(strings.ToLower(document.Truncate(stem, 128)), isBetweenWords)
 	words = slices.DeleteFunc(words, func(w string) bool { return !strings.ContainsFunc(w, unicode.IsLetter) })
 	key := strings.Join(words, " ")
 	if len(words) > 2 || key == "index" || key == "readme" {
@@ -180,8 +178,7 @@ func (p *Plan) addPieces(missing []string) bool {
 // letters are left out.
 func lookedUp(missing []string) (words []string, of []int) {
 	for i, text := range missing {
-		for w := range strings.FieldsFuncSeq(text,
-			func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }) {
+		for w := range strings.FieldsFuncSeq(text, isBetweenWords) {
 			n := utf8.RuneCountInString(w)
 			if n < leastLetter || n > query.MaxFuzzyWord || strings.ContainsFunc(w, isCJKOrDigit) {
 				continue
@@ -194,6 +191,9 @@ func lookedUp(missing []string) (words []string, of []int) {
 	}
 	return words, of
 }
+
+// isBetweenWords reports whether a character is neither a letter or mark nor a digit.
+func isBetweenWords(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }
 
 func isCJKOrDigit(r rune) bool { return analysis.IsCJK(r) || unicode.IsDigit(r) }
 

@@ -211,19 +211,19 @@ func (x *Index) exact(query []float32, queryNorm float64, row int, buf []float32
 		return distance(query, v)
 	case Cosine:
 		if n := queryNorm * norm(v); n != 0 {
-			if c := dot(query, v) / n; c == c { // else v is not finite
+			if c := Dot(query, v) / n; c == c { // else v is not finite
 				return c
 			}
 		}
 		return 0
 	}
-	return dot(query, v)
+	return Dot(query, v)
 }
 
-// dot returns the inner product of two vectors. The products are exact, so the
+// Dot returns the inner product of two vectors. The products are exact, so the
 // result is the same whether or not the processor fuses multiplication and
 // addition.
-func dot(a, b []float32) float64 {
+func Dot(a, b []float32) float64 {
 	var s0, s1, s2, s3 float64
 	for len(a) >= 4 && len(b) >= 4 {
 		s0 += float64(a[0]) * float64(b[0])
@@ -260,7 +260,7 @@ func distance(a, b []float32) float64 {
 }
 
 // norm returns the Euclidean norm of a vector.
-func norm(v []float32) float64 { return math.Sqrt(dot(v, v)) }
+func norm(v []float32) float64 { return math.Sqrt(Dot(v, v)) }
 
 // finite reports whether all values of v are numbers and not infinite.
 func finite(v []float32) bool {
@@ -317,7 +317,7 @@ func newRow(v []float32, q quantized, metric Metric) row {
 	}
 	r := row{scale: float32(scale / length), norm: float32(q.norm / length), err: float32(q.err / length)}
 	if metric == L2 {
-		r.bias = float32(-dot(v, v))
+		r.bias = float32(-Dot(v, v))
 	}
 	return r
 }

@@ -47,7 +47,7 @@ type Encoder struct {
 	first      *atomic.Int32 // calls of encoders that are not in the background
 }
 
-// newEncoder returns an encoder with weights of its own.
+// newEncoder returns an encoder that uses the weights of m.
 func newEncoder(m *model, id string, prompts map[embed.Kind]string, o Options) *Encoder {
 	return (&Encoder{model: m, id: id, prompts: prompts, first: &atomic.Int32{}}).With(o)
 }

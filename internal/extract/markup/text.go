@@ -12,8 +12,8 @@ import (
 )
 
 // PlainText marks the headings of a text without markup, which stays as it is: lines
-// that are underlined, numbered sections as in RFCs, and lines in capitals. A help
-// file of Vim has headings of its own.
+// that are underlined, numbered sections as in RFCs, and lines in capitals. The
+// headings of a help file of Vim are those of its own form.
 func PlainText(ctx context.Context, t *plain.Text, src string) {
 	t.Body = plain.TrimBlankLines(src)
 	if isVimHelp(t.Body) {

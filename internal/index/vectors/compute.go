@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"knowhow/internal/index/database"
+	"knowhow/internal/vector"
 )
 
 // Limits of computing in searches.
@@ -60,7 +61,7 @@ func (s *Store) Compute(
 			done = append(done, computed{next[i], v})
 			if len(v) == len(query) {
 				hits = append(hits, Hit{Document: next[i].id >> database.PartBits,
-					Chunk: int(next[i].id & (database.MaxParts - 1)), Score: dot(query, v)})
+					Chunk: int(next[i].id & (database.MaxParts - 1)), Score: vector.Dot(query, v)})
 			}
 		}
 		round = time.Since(start)
@@ -72,14 +73,6 @@ func (s *Store) Compute(
 		signal(s.storeSoon)
 	}
 	return hits, nil
-}
-
-// dot returns the inner product of vectors of the same length.
-func dot(a, b []float32) (sum float64) {
-	for i, x := range a {
-		sum += float64(x) * float64(b[i])
-	}
-	return sum
 }
 
 // storeComputed stores the vectors that searches have computed, also after ctx has
