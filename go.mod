@@ -1,4 +1,4 @@
-module knowhow
+module github.com/knowhow-mcp/knowhow
 
 go 1.26.0
 

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
 )
 
 // answersPeers returns the folder that bench/answers-peers filled, or "".

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
 )
 
 // An answerSet is a file of questions about a corpus.

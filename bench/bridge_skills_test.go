@@ -10,8 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/skill"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/skill"
 )
 
 // references are the recorded servers that demonstrate MCP. The others are in

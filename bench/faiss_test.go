@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/vector"
-	"knowhow/internal/vector/faiss"
+	"github.com/knowhow-mcp/knowhow/internal/vector"
+	"github.com/knowhow-mcp/knowhow/internal/vector/faiss"
 )
 
 // BenchmarkFaiss compares searches of package vector with those of FAISS, which

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/fess/fesstest"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
 )
 
 // A recording returns the responses of another handler, from memory for

@@ -3,7 +3,7 @@ package bench
 import (
 	"testing"
 
-	"knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/index"
 )
 
 // BenchmarkIndexing measures how fast the program indexes a folder, from the

@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/embed/open"
-	"knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/embed/open"
+	"github.com/knowhow-mcp/knowhow/internal/index"
 )
 
 // An engine is a running knowhow engine.

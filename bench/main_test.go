@@ -43,7 +43,7 @@ var builtProgram = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "knowhow")
-	cmd := exec.Command("go", "build", "-o", path, "knowhow/cmd/knowhow")
+	cmd := exec.Command("go", "build", "-o", path, "github.com/knowhow-mcp/knowhow/cmd/knowhow")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the program: %w\n%s", err, out)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
 )
 
 // BenchmarkMixed indexes the folder that bench/mixed filled, also with the program

@@ -14,12 +14,12 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/embed/bert"
-	"knowhow/internal/embed/minilm"
-	"knowhow/internal/index"
-	kquery "knowhow/internal/query"
-	ksearch "knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/embed/bert"
+	"github.com/knowhow-mcp/knowhow/internal/embed/minilm"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	kquery "github.com/knowhow-mcp/knowhow/internal/query"
+	ksearch "github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // paraphraseLines are notes, one JSON array a line: a note, a short query and a

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/index"
-	kquery "knowhow/internal/query"
-	ksearch "knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	kquery "github.com/knowhow-mcp/knowhow/internal/query"
+	ksearch "github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // queriesPerClass is the number of queries in a class.

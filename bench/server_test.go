@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )

@@ -17,15 +17,15 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/bert"
-	"knowhow/internal/embed/minilm"
-	"knowhow/internal/index"
-	"knowhow/internal/ingest"
-	"knowhow/internal/opensearch"
-	querytext "knowhow/internal/query"
-	service "knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/bert"
+	"github.com/knowhow-mcp/knowhow/internal/embed/minilm"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/opensearch"
+	querytext "github.com/knowhow-mcp/knowhow/internal/query"
+	service "github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A store is one of the stores that are compared.

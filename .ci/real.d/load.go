@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/search/searchtest"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 // Access tokens of the server: that of an administrator, who sees what guests

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
-	"knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
 )
 
 // A corpus is a folder with these files:

@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index"
-	kquery "knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	kquery "github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // drive is the driver of knowhow. Unlike the others, it analyses and stores the

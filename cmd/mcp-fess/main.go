@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"knowhow/internal/cli"
+	"github.com/knowhow-mcp/knowhow/internal/cli"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
 )
 
 func tokenTexts(s string) []string {

@@ -3,7 +3,7 @@ package analysis_test
 import (
 	"testing"
 
-	"knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
 
 	"github.com/google/go-cmp/cmp"
 )

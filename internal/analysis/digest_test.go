@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
 )
 
 // terms returns wanted terms.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
 )
 
 // BenchmarkHostile measures texts that are made to be slow. The rates are those

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode"
 
-	"knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
 )
 
 func tokensIn(s string, l analysis.Language) []string {

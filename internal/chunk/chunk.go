@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // Defaults of [Options].

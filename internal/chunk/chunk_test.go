@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // pieces returns the texts of the chunks and checks that they cover text.

@@ -24,7 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"knowhow/internal/cli"
+	"github.com/knowhow-mcp/knowhow/internal/cli"
 )
 
 // bridgeTime is more than a bridge may take for what a script waits for.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/invoke"
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/mcpsettings"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 const callHelp = `Usage: {cmd} [FLAGS] SERVER/TOOL [KEY=VALUE ...]

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
 )
 
 // An unknown tool is answered with the names of others, which are bounded and

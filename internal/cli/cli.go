@@ -18,9 +18,9 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/sanitize"
-	"knowhow/internal/spell"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // Exit statuses.

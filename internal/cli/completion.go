@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 const completionHelp = `Usage: {cmd} bash|zsh|fish|powershell

@@ -9,12 +9,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/dataset"
-	"knowhow/internal/datasetmcp"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/dataset"
+	"github.com/knowhow-mcp/knowhow/internal/datasetmcp"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const datasetsHelp = `Usage: {cmd} [FLAGS]

@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/dataset"
-	"knowhow/internal/datasetmcp"
-	"knowhow/internal/errkind"
-	"knowhow/internal/ingest"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/dataset"
+	"github.com/knowhow-mcp/knowhow/internal/datasetmcp"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const createHelp = `Usage: {cmd} --id ID --source PATH [FLAGS]

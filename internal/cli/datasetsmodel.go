@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/minilm"
-	"knowhow/internal/embed/open"
-	"knowhow/internal/embed/remote"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/minilm"
+	"github.com/knowhow-mcp/knowhow/internal/embed/open"
+	"github.com/knowhow-mcp/knowhow/internal/embed/remote"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // modelFlags are the flags for the embedder of datasets.

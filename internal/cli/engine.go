@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/index"
-	"knowhow/internal/kb"
-	"knowhow/internal/kbserver"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kbserver"
 )
 
 const engineHelp = `Usage: {cmd} [FLAGS]

@@ -8,10 +8,10 @@ import (
 	"os"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // fail reports err, if it is not nil, and returns the exit status.

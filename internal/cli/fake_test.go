@@ -15,8 +15,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"knowhow/internal/document"
-	"knowhow/internal/fess/fesstest"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
 )
 
 // fakeKey is where a script's fake is kept.

@@ -8,11 +8,11 @@ import (
 	"log/slog"
 	"strings"
 
-	"knowhow/internal/fessbridge"
-	"knowhow/internal/fessconfig"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/logfile"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/fessbridge"
+	"github.com/knowhow-mcp/knowhow/internal/fessconfig"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/logfile"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 const fessHelp = `Usage: {cmd} [FLAGS]

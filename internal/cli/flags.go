@@ -12,8 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"knowhow/internal/sanitize"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // A flag is a flag of a command, for parsing, the help text, completion and the

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // dataPath returns the path of the data folder: the one that a flag or its variable

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/cli"
+	"github.com/knowhow-mcp/knowhow/internal/cli"
 )
 
 // A running is a command that serves, within the process of the test.

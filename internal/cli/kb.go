@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"time"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/kb"
-	"knowhow/internal/kbclient"
-	"knowhow/internal/kbmcp"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kbclient"
+	"github.com/knowhow-mcp/knowhow/internal/kbmcp"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const kbHelp = `Usage: {cmd} [FLAGS]

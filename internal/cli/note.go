@@ -11,11 +11,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
-	"knowhow/internal/kbmcp"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kbmcp"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const kbSearchHelp = `Usage: {cmd} [FLAGS] QUERY

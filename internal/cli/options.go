@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/embed/open"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/embed/open"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 // Flags that several commands have.

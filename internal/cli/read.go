@@ -11,15 +11,15 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/query"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/search"
-	"knowhow/internal/search/scope"
-	"knowhow/internal/searchmcp"
-	"knowhow/internal/spell"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/scope"
+	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const readHelp = `Usage: {cmd} [FLAGS] DOC_ID|PATH

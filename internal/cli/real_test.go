@@ -11,8 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"knowhow/internal/document"
-	"knowhow/internal/search/searchtest"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 // TestRealFessScripts runs the acceptance tests that a live server can show

@@ -18,7 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"knowhow/internal/cli"
+	"github.com/knowhow-mcp/knowhow/internal/cli"
 )
 
 func TestMain(m *testing.M) {

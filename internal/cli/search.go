@@ -9,17 +9,17 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/datafolder"
-	"knowhow/internal/document"
-	"knowhow/internal/ingest"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/search"
-	"knowhow/internal/search/scope"
-	"knowhow/internal/searchmcp"
-	"knowhow/internal/serving"
-	"knowhow/internal/source"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/scope"
+	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/serving"
+	"github.com/knowhow-mcp/knowhow/internal/source"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const searchHelp = `Usage: {cmd} [FLAGS] QUERY

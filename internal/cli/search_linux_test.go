@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/terminal/terminaltest"
+	"github.com/knowhow-mcp/knowhow/internal/terminal/terminaltest"
 )
 
 // onTerminal runs a command on a terminal of 40 columns and 100 rows, and returns

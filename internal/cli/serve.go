@@ -7,11 +7,11 @@ import (
 	"os"
 	"strings"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/kbmcp"
-	"knowhow/internal/serving"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kbmcp"
+	"github.com/knowhow-mcp/knowhow/internal/serving"
 )
 
 // runServe indexes sources and serves them.

@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/ignore"
-	"knowhow/internal/searchmcp"
-	"knowhow/internal/source"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/ignore"
+	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/source"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 const serveHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]

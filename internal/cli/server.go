@@ -19,10 +19,10 @@ import (
 
 	"golang.org/x/term"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const (

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/term"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
-	"knowhow/internal/source"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/source"
 )
 
 // openSources opens the index of the data folder and returns the sources to serve:

@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	"knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
 )
 
 // printSnippets prints the configuration for clients of an MCP server at url. variable

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/source"
-	"knowhow/internal/spell"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/source"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const sourcesHelp = `Usage: {cmd} [list] [--data DIR]

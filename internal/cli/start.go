@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/invoke"
-	"knowhow/internal/skill/store"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/skill/store"
 )
 
 const startHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]

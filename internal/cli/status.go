@@ -10,12 +10,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/datafolder"
-	"knowhow/internal/document"
-	"knowhow/internal/index"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const statusHelp = `Usage: {cmd} [FLAGS]

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index"
-	"knowhow/internal/indexing"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/search"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/indexing"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // indexFiles indexes files as the source docs, and returns the data folder and

@@ -9,10 +9,10 @@ import (
 	"os"
 	"strings"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/errkind"
-	"knowhow/internal/opensearch"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/opensearch"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // storeFlags choose the store of documents.

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/index"
-	"knowhow/internal/opensearch"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/storecopy"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/opensearch"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/storecopy"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 const storeHelp = `Usage: {cmd} copy --from URL --to URL

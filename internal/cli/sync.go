@@ -12,13 +12,13 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/mcpsettings"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/skill"
-	"knowhow/internal/skill/store"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/skill"
+	"github.com/knowhow-mcp/knowhow/internal/skill/store"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // catalogBudget is the number of characters of skill descriptions that Claude

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // TestWatch checks that without a terminal, a line names the servers that have

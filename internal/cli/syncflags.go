@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 const syncHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]

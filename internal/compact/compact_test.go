@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
 )
 
 func TestMarshal(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // MaxSize is the maximum size of a file, in bytes.

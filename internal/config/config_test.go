@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/config"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/config"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // settings has a field of every kind that a configuration may hold.

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // A decoder decodes a file's tokens into a struct. The syntax of the file has

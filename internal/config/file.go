@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // A File is a configuration file that was read. It contains the position of

@@ -17,8 +17,8 @@ import (
 	"net/http"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 )
 
 // Options configures the routes of the console.

@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"knowhow/internal/document"
-	"knowhow/internal/ingest"
-	"knowhow/internal/opensearch"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/opensearch"
 )
 
 // Claim records in the store that this data folder indexes a source. It is an error

@@ -12,14 +12,14 @@ import (
 	"path/filepath"
 	"sync"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index"
-	"knowhow/internal/indexing"
-	"knowhow/internal/kb"
-	"knowhow/internal/opensearch"
-	"knowhow/internal/search"
-	"knowhow/internal/search/scope"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/indexing"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/opensearch"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/scope"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // A Folder is a data folder. The caller closes it.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/bert"
-	"knowhow/internal/embed/minilm"
-	"knowhow/internal/embed/open"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/bert"
+	"github.com/knowhow-mcp/knowhow/internal/embed/minilm"
+	"github.com/knowhow-mcp/knowhow/internal/embed/open"
 )
 
 // A Model makes the vectors for searches by meaning. Without one, searches use words

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/indexing"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/indexing"
 )
 
 // A Removed is the result of [Folder.RemoveSource].

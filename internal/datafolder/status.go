@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"knowhow/internal/index"
-	"knowhow/internal/indexing"
-	"knowhow/internal/ingest"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/search"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/indexing"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // A Status describes the contents of a data folder.

@@ -17,14 +17,14 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/chunk"
-	"knowhow/internal/document"
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract"
-	"knowhow/internal/ingest"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/vector/faiss"
+	"github.com/knowhow-mcp/knowhow/internal/chunk"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/vector/faiss"
 )
 
 // Sizes of what Create writes.

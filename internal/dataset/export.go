@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Export writes the dataset with an id as a zip archive of one folder, which

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // install makes temp the folder target. If target exists, it is replaced, and

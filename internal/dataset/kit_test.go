@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"knowhow/internal/vector/faiss"
+	"github.com/knowhow-mcp/knowhow/internal/vector/faiss"
 )
 
 // A sample is a valid dataset that tests break.

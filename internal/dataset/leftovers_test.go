@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
 )
 
 // A blockedEmbedder waits for its channel to be closed.

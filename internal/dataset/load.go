@@ -7,9 +7,9 @@ import (
 	"os"
 	"runtime"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/vector/faiss"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/vector/faiss"
 
 	"golang.org/x/sync/semaphore"
 )

@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 
 	"github.com/google/go-cmp/cmp"
 )

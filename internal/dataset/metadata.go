@@ -12,8 +12,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // Limits of a dataset that is read.

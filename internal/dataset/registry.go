@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // defaultInterval is the time between two scans. Changes are to be served

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 
 	"github.com/google/go-cmp/cmp"
 )

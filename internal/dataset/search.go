@@ -10,11 +10,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fusion"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/segment"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fusion"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // Limits of a search.

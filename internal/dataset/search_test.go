@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"knowhow/internal/vector"
-	"knowhow/internal/vector/faiss"
+	"github.com/knowhow-mcp/knowhow/internal/vector"
+	"github.com/knowhow-mcp/knowhow/internal/vector/faiss"
 )
 
 // vectors are the vectors of a dataset. They are compared by their angle, which

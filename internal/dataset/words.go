@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // A wordIndex finds the documents of a dataset by their words. It is in memory.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/dataset"
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/schema"
+	"github.com/knowhow-mcp/knowhow/internal/dataset"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/schema"
 )
 
 // defaultTimeout is the time limit of a call (MCPower).

@@ -18,11 +18,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/dataset"
-	"knowhow/internal/datasetmcp"
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/dataset"
+	"github.com/knowhow-mcp/knowhow/internal/datasetmcp"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"

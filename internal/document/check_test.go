@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // TestCheck checks which documents no store accepts, and what the errors say.

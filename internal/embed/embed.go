@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A Kind is the purpose of a text. Some models treat queries and documents

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 func TestModelName(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"io"
 	"io/fs"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // ReadFile returns the content of a file of a model, of at most limit bytes. A

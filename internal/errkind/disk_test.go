@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 func TestDisk(t *testing.T) {

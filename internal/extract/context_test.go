@@ -11,8 +11,8 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // A countingContext is done after a number of looks at it, and counts the looks

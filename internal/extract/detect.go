@@ -8,11 +8,11 @@ import (
 	"path"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/charset"
-	"knowhow/internal/extract/office"
-	"knowhow/internal/extract/plain"
-	"knowhow/internal/extract/unpack"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/charset"
+	"github.com/knowhow-mcp/knowhow/internal/extract/office"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/unpack"
 )
 
 // sniffLen is the number of bytes that determine whether a file is text.

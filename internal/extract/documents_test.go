@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/office"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/office"
 )
 
 // documents returns the files of testdata/documents.

@@ -17,13 +17,13 @@ import (
 	"errors"
 	"fmt"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/charset"
-	"knowhow/internal/extract/mail"
-	"knowhow/internal/extract/office"
-	"knowhow/internal/extract/plain"
-	"knowhow/internal/extract/unpack"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/charset"
+	"github.com/knowhow-mcp/knowhow/internal/extract/mail"
+	"github.com/knowhow-mcp/knowhow/internal/extract/office"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/unpack"
 )
 
 // An Input is a document to be extracted.

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"unicode"
 
-	"knowhow/internal/extract/code"
-	"knowhow/internal/extract/data"
-	"knowhow/internal/extract/mail"
-	"knowhow/internal/extract/markup"
-	"knowhow/internal/extract/office"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/code"
+	"github.com/knowhow-mcp/knowhow/internal/extract/data"
+	"github.com/knowhow-mcp/knowhow/internal/extract/mail"
+	"github.com/knowhow-mcp/knowhow/internal/extract/markup"
+	"github.com/knowhow-mcp/knowhow/internal/extract/office"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // A kind is a way to read files.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 func TestExtractHTML(t *testing.T) {

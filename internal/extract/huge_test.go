@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // TestHugeMarkup checks that texts in markup languages that have very many lines

@@ -12,11 +12,11 @@ import (
 	"path"
 	"strconv"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/mail"
-	"knowhow/internal/extract/office"
-	"knowhow/internal/extract/plain"
-	"knowhow/internal/extract/unpack"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/mail"
+	"github.com/knowhow-mcp/knowhow/internal/extract/office"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/unpack"
 )
 
 // Limits on files that contain other files: archives, mailboxes, and mails with

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"knowhow/internal/document"
-	"knowhow/internal/extract/pdf"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // sharedPDF is how many bytes of memory a PDF document may take if

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpclient"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A param is one parameter of a request. Parameters are kept in a list, so that

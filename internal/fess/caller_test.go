@@ -9,10 +9,10 @@ import (
 	"sync"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/fesstest"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // ours is the token of the configuration, which must not stand in for a caller's.

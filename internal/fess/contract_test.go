@@ -3,11 +3,11 @@ package fess_test
 import (
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/fess"
-	"knowhow/internal/fess/fesstest"
-	"knowhow/internal/search"
-	"knowhow/internal/search/searchtest"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/fess"
+	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 // open returns a client of a fake server with docs.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 var _ search.Service = (*Client)(nil)

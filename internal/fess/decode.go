@@ -1,6 +1,6 @@
 package fess
 
-import "knowhow/internal/fess/wire"
+import "github.com/knowhow-mcp/knowhow/internal/fess/wire"
 
 // decode decodes a whole answer.
 func decode(a *answer, v any) error {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"knowhow/internal/fess/fesstest"
+	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
 )
 
 // recordedPage returns a recorded answer with n hits: those that were recorded,

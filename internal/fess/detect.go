@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A detector stores the API version of a server. The version is the same for

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 )
 
 // A version is a version of Fess's API.

@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/http"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
 )
 
 // Options that an error can be due to; see [errkind.ReasonOf].

@@ -28,8 +28,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
 )
 
 // Options configure a Client.

@@ -11,8 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // pageOf returns an answer as a page of at most q.Num hits.

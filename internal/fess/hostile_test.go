@@ -18,12 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess"
-	"knowhow/internal/fess/fesstest"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
-	"knowhow/internal/search/searchtest"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess"
+	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 // answers returns a handler that says the same to everything.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // maxID is the maximum length of a document's ID, in bytes. Fess generates IDs

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // maxLabel is the maximum length of a label's value, in bytes.

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // Search implements [search.Service]. Fess joins the words of a plain query with

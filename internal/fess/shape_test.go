@@ -9,9 +9,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // asking are all calls of a client that a server may answer, by endpoint.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"unicode/utf16"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 )
 
 // Limits of Fess's API v2. Beyond the first two it answers with status 400

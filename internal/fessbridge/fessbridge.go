@@ -11,13 +11,13 @@ import (
 	"net/url"
 	"time"
 
-	"knowhow/internal/fess"
-	"knowhow/internal/fessconfig"
-	"knowhow/internal/fetch"
-	"knowhow/internal/job"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/search"
-	"knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/fess"
+	"github.com/knowhow-mcp/knowhow/internal/fessconfig"
+	"github.com/knowhow-mcp/knowhow/internal/fetch"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 )
 
 // Options configures a [Bridge].

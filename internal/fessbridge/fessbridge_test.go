@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fessconfig"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fessconfig"
 )
 
 // The keys of contentFetch arrive where documents are fetched.

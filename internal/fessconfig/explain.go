@@ -4,10 +4,10 @@ import (
 	"errors"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess"
-	"knowhow/internal/fetch"
-	"knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess"
+	"github.com/knowhow-mcp/knowhow/internal/fetch"
+	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 )
 
 // Explain adds to an error of packages fess, searchmcp and fetch the key that it

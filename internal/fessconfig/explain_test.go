@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess"
-	"knowhow/internal/fetch"
-	"knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess"
+	"github.com/knowhow-mcp/knowhow/internal/fetch"
+	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 )
 
 func TestExplain(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"knowhow/internal/config"
+	"github.com/knowhow-mcp/knowhow/internal/config"
 )
 
 // A Config is a configuration file (FRS 4.1 and the keys that were added to it).

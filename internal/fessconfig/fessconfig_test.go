@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/config"
+	"github.com/knowhow-mcp/knowhow/internal/config"
 )
 
 // minimal is the smallest configuration, with room for more keys.

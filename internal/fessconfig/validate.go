@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/config"
-	"knowhow/internal/fetch"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/source"
+	"github.com/knowhow-mcp/knowhow/internal/config"
+	"github.com/knowhow-mcp/knowhow/internal/fetch"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/source"
 )
 
 const maxTimeoutMs = 3_600_000

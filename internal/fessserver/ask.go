@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // maxContent is the maximum length of a text that is sent with a hit, in bytes.

@@ -6,10 +6,10 @@ import (
 	"html"
 	"net/http"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // maxText is the maximum length of a text that is served as one page, in bytes.

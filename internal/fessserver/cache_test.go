@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fessserver"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fessserver"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A stub answers as its fields say.

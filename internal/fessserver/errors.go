@@ -10,8 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // A refusal is an error of kind Invalid with a sentence for the caller.

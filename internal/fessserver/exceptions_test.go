@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"knowhow/internal/fessserver"
+	"github.com/knowhow-mcp/knowhow/internal/fessserver"
 )
 
 // Reasons for differences that come up more than once.

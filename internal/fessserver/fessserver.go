@@ -33,9 +33,9 @@ import (
 	"path"
 	"strings"
 
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // Options configure the handler.

@@ -13,8 +13,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"knowhow/internal/fessserver"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/fessserver"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/answers.txtar")

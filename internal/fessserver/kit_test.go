@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/fessserver"
-	"knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/fessserver"
+	"github.com/knowhow-mcp/knowhow/internal/index"
 )
 
 // corpusDocument is a document as it was loaded into the Fess servers that were

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // search answers a question. hit converts a hit to a row.

@@ -16,8 +16,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/fessserver"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/fessserver"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A recording is an exchange with a real Fess server. Of a list of hits its

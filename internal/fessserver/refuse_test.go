@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/fessserver"
-	"knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/fessserver"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 )
 
 // What the listener refuses has the form of the API that was asked.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 )
 
 // maxLength is the maximum length of a part of a query, in characters

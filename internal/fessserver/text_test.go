@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 )
 
 func TestWhole(t *testing.T) {

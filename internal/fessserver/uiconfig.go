@@ -1,6 +1,6 @@
 package fessserver
 
-import "knowhow/internal/search"
+import "github.com/knowhow-mcp/knowhow/internal/search"
 
 // An option is a choice on a search page. Its label is the key of a text in
 // Fess's own pages.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // serveV1 answers the calls below /api/v1 (Fess 15.4, SearchApiManager).

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 )
 
 // serveV2 answers the calls below /api/v2 (Fess 15.7, package api.v2).

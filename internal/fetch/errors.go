@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
 )
 
 // maxEndpoint is the maximum length of the path in an error, in bytes.

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A Resolver resolves host names; [net.Resolver] is one.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 
 	"golang.org/x/net/idna"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 func TestClassOf(t *testing.T) {

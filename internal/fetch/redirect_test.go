@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Errors about a redirect say what went wrong, but not where it leads: a host

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/fusion"
+	"github.com/knowhow-mcp/knowhow/internal/fusion"
 )
 
 // TestRerank checks the order and the scale of the scores.

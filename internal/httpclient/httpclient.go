@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // New returns a client that follows no redirects: it returns the response that

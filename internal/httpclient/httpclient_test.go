@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 func TestRetryAfter(t *testing.T) {

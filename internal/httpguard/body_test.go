@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 )
 
 // length returns a handler that answers with the length of the body, which may

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 )
 
 // The token is checked first, then the Host, then the Origin. The Host is

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 )
 
 // A memory is a loopback listener without a network, so that it works in a

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // Refused requests are logged at most maxLogged times in logTime.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 const (

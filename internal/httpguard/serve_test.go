@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 )
 
 // The kind of the error of a listener decides what users are advised to do.

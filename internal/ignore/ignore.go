@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Limits on patterns. Longer patterns, and patterns after the last permitted

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // cases has patterns and paths (folders with a slash at the end), and whether

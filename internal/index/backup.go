@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/queue"
-	"knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/queue"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
 )
 
 // Backup writes a consistent copy of the index to a new file. Other

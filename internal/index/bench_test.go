@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A generator makes documents whose words have the frequencies of a natural

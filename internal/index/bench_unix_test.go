@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"knowhow/internal/index"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // cpuTime returns the seconds of the processor that this process has used.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"knowhow/internal/passage"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // readChunk reads a chunk, and the label of its document. The error is of kind

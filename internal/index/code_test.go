@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // pathsOf returns the paths of the hits for a text as it is typed.

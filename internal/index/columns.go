@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync"
 
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // A column is the values of one field of the documents of a segment, for

@@ -3,8 +3,8 @@ package index
 import (
 	"encoding/json"
 
-	"knowhow/internal/document"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // conditions restrict a search to documents with one of the labels, one of the

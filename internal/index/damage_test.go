@@ -13,11 +13,11 @@ import (
 	"sync"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 func openIn(t *testing.T, dir string) *Index {

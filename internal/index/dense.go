@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"knowhow/internal/index/vectors"
-	"knowhow/internal/passage"
-	"knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/index/vectors"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 )
 
 // computedDocs is how many of the best documents by words get the vectors that they

@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
 )
 
 // TestPrepareOnFullDisk fills the disk before the words of documents are gathered.

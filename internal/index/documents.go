@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
 )
 
 // Numbers returns the numbers of up to n documents that are greater than after,

@@ -6,12 +6,12 @@ import (
 	"database/sql"
 	"slices"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/search"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // duplicates are the documents of a view whose texts other documents of the index have

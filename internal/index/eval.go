@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/index/vectors"
-	"knowhow/internal/query"
-	"knowhow/internal/relevance"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/index/vectors"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // An evaluator evaluates queries in one transaction and so over one state of

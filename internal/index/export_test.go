@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // raw returns a connection beside those of the index.

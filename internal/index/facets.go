@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // facetFields are the fields that documents can be counted by.

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/query"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // isText reports whether a field holds one text that is not tokenized. Its

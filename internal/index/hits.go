@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index/database"
-	"knowhow/internal/passage"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // wholeText is how many bytes of a text are searched for matches if no chunk is

@@ -20,12 +20,12 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/queue"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/index/vectors"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/queue"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/index/vectors"
 )
 
 // FileName is the name of the index file inside the data folder.

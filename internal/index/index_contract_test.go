@@ -3,9 +3,9 @@ package index_test
 import (
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/search"
-	"knowhow/internal/search/searchtest"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 func TestContract(t *testing.T) {

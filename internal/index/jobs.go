@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"errors"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index/queue"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/queue"
 )
 
 // Queue returns the queue of jobs in the index.

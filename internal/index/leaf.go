@@ -8,11 +8,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/errkind"
-	"knowhow/internal/passage"
-	"knowhow/internal/query"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // A leaf is one condition on words.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
 )
 
 // TestLeftovers checks that files of processes that died are removed when the

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // TestPartial checks that a search whose time is over returns what it has

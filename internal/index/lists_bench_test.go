@@ -6,9 +6,9 @@ import (
 	"os"
 	"testing"
 
-	"knowhow/internal/index"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // benchData returns the data folder BENCH_DATA, or else a new one with 2,000

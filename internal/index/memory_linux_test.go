@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // TestMemoryOfManyWords stores a text of two million different words in a process

@@ -3,8 +3,8 @@ package index
 import (
 	"testing"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 func TestSearched(t *testing.T) {

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index/database"
-	"knowhow/internal/passage"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/search"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // contents are the documents of a page of results.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // guide returns a document with a chunk for each section: a heading and filler

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A word that a query excludes never comes back, and an option is found as it is

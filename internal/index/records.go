@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
 )
 
 const recordColumns = `d.id, d.doc_id, d.label, d.path, d.from_source, d.source_path, d.type, d.title, d.filename,

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A lockedBuffer is a log that a test reads while it is written.

@@ -10,14 +10,14 @@ import (
 	"slices"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/database"
-	"knowhow/internal/query"
-	"knowhow/internal/relevance"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/search"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 var _ retrieval.ChunkStore = (*evaluator)(nil)

@@ -1,10 +1,10 @@
 package index
 
 import (
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/queue"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/index/vectors"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/queue"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/index/vectors"
 )
 
 // schema is the tables of the index. Their versions begin with 7, because programs

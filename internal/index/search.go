@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/search"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // searching calls f with an evaluator for a search under some labels (nil: all),

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index/database"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // putSections stores the sections of a document, which has none so far.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/query"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // near returns the words that are similar to one word, none if a document

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 
 	"github.com/google/go-cmp/cmp"
 )

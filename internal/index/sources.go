@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // Stamps returns the stamps of the documents from the source with a label, by

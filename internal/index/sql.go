@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"slices"
 
-	"knowhow/internal/index/queue"
-	"knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/index/queue"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
 )
 
 // hotQueries are prepared once for each connection that reads.

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/segments"
-	"knowhow/internal/index/vectors"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/segments"
+	"github.com/knowhow-mcp/knowhow/internal/index/vectors"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // Lease acquires leases for ttl, or renews those that the owner has. It returns

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // TestColumnsOfEarlierState checks that a search of an earlier state has the

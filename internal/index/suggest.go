@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/search"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // suggestPool is how many words are looked at for one suggestion.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
 )
 
 // tagUser is the kind of the tags that users give; see table doc_tags.

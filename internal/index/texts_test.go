@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // TestTextParts reads windows of texts that are stored in several parts, some of

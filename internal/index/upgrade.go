@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
 )
 
 // idBatch is how many IDs an upgrade has in memory.

@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/chunk"
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index"
-	"knowhow/internal/index/database"
-	"knowhow/internal/index/queue"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/chunk"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/queue"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // version7 returns a data folder that a program with tables of version 7 wrote. It

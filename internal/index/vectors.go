@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/index/vectors"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/index/vectors"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // EmbedNext computes vectors of chunks; see [vectors.Store.EmbedNext].

@@ -12,11 +12,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/index/database"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // Limits of the list of popular words and of the recorded searches.

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // BenchmarkIndex indexes the documentation in the folder DEBIAN_DOCS, which

@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/index"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // The lease of the process that computes vectors: one on a machine at a time.

@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/embed"
-	"knowhow/internal/index"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // A stepModel is an embedder whose calls wait for a step, and return err if it is not nil.

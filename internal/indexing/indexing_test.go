@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index"
-	"knowhow/internal/search"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // lockedBuffer is written to by several goroutines.

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
 )
 
 // Limits of a journal.

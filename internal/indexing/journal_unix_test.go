@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
 )
 
 // A named pipe in place of the journal is not read, which would wait for ever.

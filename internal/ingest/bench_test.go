@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // nullSink forgets everything.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 func TestSyncNeverOpensPipes(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"knowhow/internal/ignore"
+	"github.com/knowhow-mcp/knowhow/internal/ignore"
 )
 
 // Names of ignore files, and of the folder (or file) at the top of a

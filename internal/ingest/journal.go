@@ -3,7 +3,7 @@ package ingest
 import (
 	"time"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // maxDeaths is the number of processes that may end while they read a file

@@ -6,10 +6,10 @@ import (
 	"net/url"
 	"path"
 
-	"knowhow/internal/chunk"
-	"knowhow/internal/document"
-	"knowhow/internal/extract"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/chunk"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // ReaderVersion changes when the text of files changes that are indexed already:

@@ -3,7 +3,7 @@ package ingest
 import (
 	"io/fs"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // A memory is an Ingester's knowledge about a label's files, in addition to

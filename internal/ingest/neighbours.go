@@ -6,7 +6,7 @@ import (
 	"path"
 	"sync"
 
-	"knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
 )
 
 // Bounds on what is read of the neighbours of a file.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
-	"knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
 )
 
 // zipOf returns a ZIP archive of files: names and contents in turn.

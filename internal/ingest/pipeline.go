@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
 )
 
 // readAndApply reads the files of todo and applies the results, then the

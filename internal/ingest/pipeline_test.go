@@ -14,8 +14,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
-	"knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
 )
 
 func TestSyncAppliesInSmallBatches(t *testing.T) {

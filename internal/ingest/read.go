@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
 )
 
 // settleTime is the minimum age of a file's modification time at which a later

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Sync updates the index to the state of a source: files that are new or have

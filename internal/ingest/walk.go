@@ -12,8 +12,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-	"knowhow/internal/ignore"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/ignore"
 )
 
 // An entry is a file that a walk found.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // A countedTree is a tree in memory that counts how often a folder is opened.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // Defaults of [WatchOptions].

@@ -3,7 +3,7 @@ package invoke_test
 import (
 	"testing"
 
-	"knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
 )
 
 // The token comes first, then Host, then Origin; GET / asks for no token.

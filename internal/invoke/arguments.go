@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // An argumentSchema is the part of an argument's schema that is read.

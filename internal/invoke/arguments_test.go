@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
 )
 
 func TestArguments(t *testing.T) {

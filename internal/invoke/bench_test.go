@@ -10,7 +10,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
 )
 
 const benchBody = `{"server_id":"everything","tool_name":"echo","arguments":{"message":"hello from a caller of ` +

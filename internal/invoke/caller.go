@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // A Caller calls the tools of servers: a [Client] through a bridge, a [Direct]

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
 )
 
 const (

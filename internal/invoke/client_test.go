@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
 )
 
 // bridge starts a far side that answers each path as the map says.

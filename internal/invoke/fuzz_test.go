@@ -8,7 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
 )
 
 // record answers one request of a bridge.

@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"sync"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // health answers GET / with the number of servers. It connects to none.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"knowhow/internal/invoke"
-	"knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
 )
 
 func TestReads(t *testing.T) {

@@ -18,10 +18,10 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // Servers are the MCP servers behind the bridge. Implementations must be safe

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/invoke"
-	"knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/invoke"
-	"knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
 )
 
 // A farSide stands for a pool of MCP servers: "echo" answers with what it was

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
 )
 
 // document is the OpenAPI document. Names between @ are replaced by the bridge.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"

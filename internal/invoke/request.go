@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // A request is the request to a server that a body contains.

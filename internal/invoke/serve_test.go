@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/invoke"
+	"github.com/knowhow-mcp/knowhow/internal/invoke"
 )
 
 const callBody = `{"server_id":"echo","tool_name":"t"}`

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A State is the state of a job.

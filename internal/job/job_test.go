@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"

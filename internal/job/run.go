@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A job is one piece of work. The manager's mutex guards all of its fields that

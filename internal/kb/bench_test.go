@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
 // BenchmarkAddNote adds notes of about 800 bytes with four callers at once, and

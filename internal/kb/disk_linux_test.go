@@ -12,12 +12,12 @@ import (
 	"syscall"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index"
-	"knowhow/internal/kb"
-	"knowhow/internal/kb/kbtest"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kb/kbtest"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // TestFullDisk fills the disk of a base. What was accepted is not lost: it is done

@@ -16,11 +16,11 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index"
-	"knowhow/internal/index/queue"
-	"knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/index/queue"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
 )
 
 // A task is the payload of a job.

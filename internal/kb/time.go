@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // A Time is a time of the engine API, in RFC 3339. Engines of others send other

@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/index"
-	"knowhow/internal/index/database"
-	"knowhow/internal/kb"
-	"knowhow/internal/kb/kbtest"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kb/kbtest"
 )
 
 // TestUpgradedFolder works on what users wrote with a program with tables of version

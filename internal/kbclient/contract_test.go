@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/index"
-	"knowhow/internal/kb"
-	"knowhow/internal/kb/kbtest"
-	"knowhow/internal/kbclient"
-	"knowhow/internal/kbserver"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kb/kbtest"
+	"github.com/knowhow-mcp/knowhow/internal/kbclient"
+	"github.com/knowhow-mcp/knowhow/internal/kbserver"
 )
 
 // TestContract runs the contract suite over HTTP.

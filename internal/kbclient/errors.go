@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpclient"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // callError returns the error of a call without an answer: that of the caller's

@@ -8,7 +8,7 @@ import (
 	"net/textproto"
 	"sync/atomic"
 
-	"knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
 // fileHeader returns the header of the part of a form with a file.

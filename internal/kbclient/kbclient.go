@@ -23,10 +23,10 @@ import (
 	"time"
 	"unicode"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpclient"
-	"knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
 // Options that an error can be due to; see [errkind.ReasonOf].

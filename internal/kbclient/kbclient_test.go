@@ -19,9 +19,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
-	"knowhow/internal/kbclient"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kbclient"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -12,12 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/httpguard"
-	"knowhow/internal/index"
-	"knowhow/internal/kb"
-	"knowhow/internal/kbmcp"
-	"knowhow/internal/kbserver"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kbmcp"
+	"github.com/knowhow-mcp/knowhow/internal/kbserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )

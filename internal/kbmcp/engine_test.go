@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"knowhow/internal/kb"
-	"knowhow/internal/kbclient"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kbclient"
 )
 
 // A fakeEngine is an engine with a note (42), a PDF (43) and a job (7). It

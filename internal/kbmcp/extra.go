@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 // registerExtra adds the tools beyond those of the specification.

@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // Options configure the tools.

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // Limits on results, in characters.

@@ -19,9 +19,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // UploadOptions configure a staging area. The zero value of a limit is its

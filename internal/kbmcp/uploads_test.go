@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
 func openUploads(t *testing.T, o UploadOptions) *Uploads {

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"unicode"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/kb"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 // registerUploads adds the tools for uploads.

@@ -22,9 +22,9 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
 // Options configure the handler.

@@ -21,12 +21,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/index"
-	"knowhow/internal/kb"
-	"knowhow/internal/kb/kbtest"
-	"knowhow/internal/kbserver"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kb/kbtest"
+	"github.com/knowhow-mcp/knowhow/internal/kbserver"
 )
 
 // A server is a running engine.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/kb"
-	"knowhow/internal/kbserver"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kbserver"
 )
 
 // A longBase has one document, of many chunks.

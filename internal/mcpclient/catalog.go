@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpclient/redact"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient/redact"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 // gaveUp returns the error of a caller that stops waiting for a connection.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A ServerError reports that a server failed to start, connect or answer. Its

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 // A fakeHTTP is an MCP server over streamable HTTP.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 // TestMain makes the test binary a fake MCP server when it is started as one.

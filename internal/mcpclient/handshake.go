@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/mcpclient/redact"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient/redact"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // The revisions of MCP that the client supports. revisionModern has no

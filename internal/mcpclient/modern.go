@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // metaPrefix is the prefix of the names in _meta that MCP 2026-07-28 reserves.

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"knowhow/internal/mcpsettings"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // An oldSSELink implements HTTP+SSE, the transport of MCP 2024-11-05. One

@@ -21,10 +21,10 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpclient/child"
-	"knowhow/internal/mcpsettings"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient/child"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // Options configure a Pool.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 // newPool returns a pool that is closed at the test's end.

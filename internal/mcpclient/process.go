@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpclient/child"
-	"knowhow/internal/mcpclient/redact"
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient/child"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient/redact"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 const (

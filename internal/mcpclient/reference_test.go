@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 // useEverything lists and calls tools of a server-everything.

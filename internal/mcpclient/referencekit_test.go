@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 // referenceMark is a variable in the environment of every process that one of

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/httpclient"
-	"knowhow/internal/mcpsettings"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 const (

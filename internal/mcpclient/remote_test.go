@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 func TestStreamable(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpclient/redact"
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient/redact"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 const (

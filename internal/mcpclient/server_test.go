@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 // A fakeLink is a connection without a process: it answers every request with

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpclient/redact"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient/redact"
 )
 
 // longestCall is the time limit of a call that keeps reporting progress, unless

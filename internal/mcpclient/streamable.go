@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpsettings"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // maxMessage is the maximum length of a message of a server, in bytes. A longer

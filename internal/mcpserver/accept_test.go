@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 // Whatever of JSON and streams a client accepts, it gets its answer in that.

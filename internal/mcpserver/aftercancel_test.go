@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 )
 
 // A ledger counts by name what was cancelled after its answer.

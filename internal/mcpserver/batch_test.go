@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )

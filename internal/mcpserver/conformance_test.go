@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 )
 
 // TestConformance runs the official conformance suite against this package,

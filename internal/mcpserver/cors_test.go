@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
-	"knowhow/internal/httpguard"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/httpguard"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 // A client that sends all of its body before it looks for an answer gets the

@@ -8,10 +8,10 @@ import (
 	"maps"
 	"net/http"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/schema"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/schema"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )

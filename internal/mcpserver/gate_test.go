@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 )
 
 func wantError(t testing.TB, m mcptest.Message, code int64, dataField, value string) {

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 
 	"golang.org/x/sync/semaphore"
 )

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 )
 
 // addWait adds a tool that waits as the hold tool does, but outside the limit.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // isBusy reports whether err tells the peer to come back later.

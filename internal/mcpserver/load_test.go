@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 )
 
 // Every request that is not cancelled is answered exactly once, whatever else

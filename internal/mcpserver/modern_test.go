@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 // modern adds to params what a request of 2026-07-28 carries.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"sync"
 
-	"knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )

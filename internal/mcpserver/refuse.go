@@ -3,7 +3,7 @@ package mcpserver
 import (
 	"net/http"
 
-	"knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )

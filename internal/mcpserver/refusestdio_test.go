@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 // A program that cannot serve its client answers until initialize is answered.

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/schema"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/schema"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 )
 
 // dropped sends a call of the hold tool and breaks the connection when the tool

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 )
 
 func reader(s string) io.Reader { return strings.NewReader(s) }

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 )
 
 const ping = `{"jsonrpc":"2.0","id":99,"method":"ping"}`

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"

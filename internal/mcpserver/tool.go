@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/schema"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/schema"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"

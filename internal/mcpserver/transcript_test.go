@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 
 	"github.com/rogpeppe/go-internal/txtar"
 )

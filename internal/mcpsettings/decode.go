@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // maxID is the maximum length of a server's id, in bytes.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // examples contain one line of a correct file for each dialect.

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // addHeaders turns Codex's names of variables into placeholders, so that they

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 // FuzzParse checks the properties of every file: nothing panics, errors have their

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 // hashOf reads a file and returns its hash.

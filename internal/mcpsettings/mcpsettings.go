@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Values of Server.Transport.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")

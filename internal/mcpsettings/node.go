@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // A kind is the kind of a value, as named in messages.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
 )
 
 // Limits of requests.

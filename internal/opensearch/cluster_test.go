@@ -17,16 +17,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index"
-	"knowhow/internal/kb"
-	"knowhow/internal/kb/kbtest"
-	"knowhow/internal/opensearch"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
-	"knowhow/internal/search/searchtest"
-	"knowhow/internal/storecopy"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kb/kbtest"
+	"github.com/knowhow-mcp/knowhow/internal/opensearch"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
+	"github.com/knowhow-mcp/knowhow/internal/storecopy"
 )
 
 // TestEngines checks that several engines with one store have one document for a

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Numbers returns the numbers of up to n documents that are greater than after,

@@ -13,11 +13,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/errkind"
-	"knowhow/internal/query"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // facetFields are the fields that documents can be counted by.

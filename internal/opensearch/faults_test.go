@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
 // The environment variables of .ci/real-cluster.
@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "knowhow")
-	build := exec.Command("go", "build", "-o", program, "knowhow/cmd/knowhow")
+	build := exec.Command("go", "build", "-o", program, "github.com/knowhow-mcp/knowhow/cmd/knowhow")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // A list of names counts less than the same words of an unknown language, except at

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
 )
 
 // mappingVersion is the version of the indexes. It is incremented with each

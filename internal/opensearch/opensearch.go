@@ -34,10 +34,10 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
 )
 
 // Options that an error can be due to; see [errkind.ReasonOf].

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index"
-	"knowhow/internal/kb"
-	"knowhow/internal/kb/kbtest"
-	"knowhow/internal/opensearch"
-	"knowhow/internal/search"
-	"knowhow/internal/search/searchtest"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kb/kbtest"
+	"github.com/knowhow-mcp/knowhow/internal/opensearch"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 // serverVariable names the environment variable with the URL of an OpenSearch

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
-	"knowhow/internal/passage"
-	"knowhow/internal/relevance"
-	"knowhow/internal/retrieval"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // Limits of a page.

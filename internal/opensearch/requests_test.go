@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/embed"
-	"knowhow/internal/opensearch"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/opensearch"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // counted returns the address of a store through a proxy, and the number of

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // sourceRow is what the IDs of the rows of sources begin with.

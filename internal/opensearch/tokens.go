@@ -7,11 +7,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
-	"knowhow/internal/passage"
-	"knowhow/internal/relevance"
-	"knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 )
 
 // Limits on one document, as in package index.

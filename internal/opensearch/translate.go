@@ -9,13 +9,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/passage"
-	"knowhow/internal/query"
-	"knowhow/internal/relevance"
-	"knowhow/internal/retrieval"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 )
 
 // Limits of queries.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // The vectors of a model are in a field of their own, so that several models can

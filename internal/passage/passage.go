@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // MaxChunks is the number of best chunks that passages are chosen from. Of 210

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
-	"knowhow/internal/passage"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A page is a source of documents in memory.

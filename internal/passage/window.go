@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
 )
 
 // A text is the text of a chunk.

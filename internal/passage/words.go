@@ -5,8 +5,8 @@ import (
 	"maps"
 	"strings"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A Condition is a condition of a search on words.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // DateSpan parses a date of the query language: OpenSearch's date math

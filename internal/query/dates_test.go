@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 )
 
 func TestDateSpan(t *testing.T) {

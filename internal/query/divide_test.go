@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 )
 
 func TestDivide(t *testing.T) {

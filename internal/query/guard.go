@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Prefixes that set the field of a whole query. Fess recognizes them only at

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Limits of a query.

@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"strings"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A Node is a part of a parsed query: an And, Or, Not, Term, Phrase, Prefix,

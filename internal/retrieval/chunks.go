@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/fusion"
-	"knowhow/internal/passage"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/fusion"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // passageWeight is the weight of the meaning in the ranking of passages. Of 110

@@ -6,9 +6,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
-	"knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 )
 
 // A Plan lists the conditions of a text that match and that count in the ranking.

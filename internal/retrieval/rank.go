@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"knowhow/internal/fusion"
+	"github.com/knowhow-mcp/knowhow/internal/fusion"
 )
 
 // rank returns the documents of candidates by relevance, with their final scores.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 )
 
 // words returns a document that is ranked by words.

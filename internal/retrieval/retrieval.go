@@ -14,9 +14,9 @@ import (
 	"log/slog"
 	"time"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/passage"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A Store evaluates one search over one state of its documents. It need not be safe

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/passage"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // Search returns one page of the documents that match a valid query; see

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )

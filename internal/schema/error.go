@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/errkind"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )

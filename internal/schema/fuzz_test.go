@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"knowhow/internal/schema"
+	"github.com/knowhow-mcp/knowhow/internal/schema"
 )
 
 // FuzzCheck checks arguments against a schema. Accepted arguments must decode

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 func TestToken(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // TestMapExcerpt checks that matches keep their words when a text is changed.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 )
 
 // Relax searches, and repeats a query of two or more words without a result

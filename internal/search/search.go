@@ -1,7 +1,7 @@
 // Package search defines the interface of document search services.
 //
 // Package index (the embedded index) and package fess (a client of a Fess
-// server) implement [Service]. Package [knowhow/internal/search/searchtest]
+// server) implement [Service]. Package [github.com/knowhow-mcp/knowhow/internal/search/searchtest]
 // contains the contract tests that every implementation passes.
 //
 // All methods are safe for concurrent use. They return errors of package
@@ -17,8 +17,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-	"knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 )
 
 // A Searcher finds documents.

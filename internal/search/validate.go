@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 )
 
 // Limits of queries. Fess clamps or ignores most values beyond them, or returns

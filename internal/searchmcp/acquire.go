@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/chunk"
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract"
-	"knowhow/internal/fetch"
-	"knowhow/internal/job"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/chunk"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract"
+	"github.com/knowhow-mcp/knowhow/internal/fetch"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A Fetcher fetches documents from their URLs under a policy. Package fetch

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // Limits on arguments, in addition to those of package search.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // TestArgumentsRefused is AT-ERR-001 and the second half of AT-TOOL-003: every

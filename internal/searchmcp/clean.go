@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // Documents are foreign text, so titles, excerpts, words and texts are cleaned

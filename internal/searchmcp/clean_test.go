@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // The work on a text is bounded, not its outcome alone.

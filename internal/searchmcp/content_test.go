@@ -8,8 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // longText is a text with paragraphs, lines, kanji and emoji, of about n bytes.

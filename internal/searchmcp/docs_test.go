@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/job"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // A Domain is the set of documents that one server offers: those with one

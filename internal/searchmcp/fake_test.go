@@ -11,9 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // finance is the domain of most tests.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/errkind"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // fieldRunes limits the strings of fields in includeFields. The text of a

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/errkind"
-	"knowhow/internal/job"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // The phases of an upstream call (FRS 9.2), as reported in its progress. The

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/chunk"
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/job"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/passage"
-	"knowhow/internal/search"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/chunk"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // addReading adds the tools that correspond to the resources, for clients

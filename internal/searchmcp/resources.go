@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/errkind"
-	"knowhow/internal/job"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // truncated is in the _meta of the last page if the list does not contain all

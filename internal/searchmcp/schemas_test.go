@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/job"
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 // Every tool has a title and all hints, and schemas that every client reads: each

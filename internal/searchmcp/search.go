@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/query"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -15,9 +15,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"knowhow/internal/job"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 const (

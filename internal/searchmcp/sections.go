@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // headingSeparator stands between the headings of a path.

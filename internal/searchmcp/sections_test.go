@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // TestListedSections checks which sections of a long document are listed.

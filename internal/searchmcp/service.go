@@ -3,7 +3,7 @@ package searchmcp
 import (
 	"context"
 
-	"knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
 func (t *Tools) addService(s *mcpserver.Server) {

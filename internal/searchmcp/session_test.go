@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
 )
 
 // A session is a client of a server of one domain.

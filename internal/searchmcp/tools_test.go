@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/job"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/mcpserver/mcptest"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver/mcptest"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"

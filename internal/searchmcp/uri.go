@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 const maxIDLen = 128

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 func TestParseURI(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 func (t *Tools) addWords(s *mcpserver.Server) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
 )
 
 // A Collection is several segments that are searched as one. The document

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // small returns the bytes of a segment of n documents. If they are 12, it has terms

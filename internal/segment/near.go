@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
 )
 
 // PreferNear raises the scores of those of the hits in whose chunks leaves that

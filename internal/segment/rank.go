@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
 )
 
 // A Hit is a document and its best chunk.

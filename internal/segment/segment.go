@@ -23,7 +23,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Version is the version of the file format. It is incremented whenever the

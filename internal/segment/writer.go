@@ -8,7 +8,7 @@ import (
 	"io"
 	"math"
 
-	"knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/relevance"
 )
 
 // A Spool keeps bytes until they are written elsewhere, in memory (such as a

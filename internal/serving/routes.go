@@ -8,16 +8,16 @@ import (
 	"strings"
 	"sync"
 
-	"knowhow/internal/console"
-	"knowhow/internal/document"
-	"knowhow/internal/fessserver"
-	"knowhow/internal/httpguard"
-	"knowhow/internal/kb"
-	"knowhow/internal/kbserver"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/search/scope"
-	"knowhow/internal/searchmcp"
-	"knowhow/internal/source"
+	"github.com/knowhow-mcp/knowhow/internal/console"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/fessserver"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kbserver"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/search/scope"
+	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/source"
 )
 
 const (

@@ -14,17 +14,17 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/datafolder"
-	"knowhow/internal/document"
-	"knowhow/internal/indexing"
-	"knowhow/internal/job"
-	"knowhow/internal/kb"
-	"knowhow/internal/kbmcp"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/search/scope"
-	"knowhow/internal/searchmcp"
-	"knowhow/internal/source"
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/indexing"
+	"github.com/knowhow-mcp/knowhow/internal/job"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/kbmcp"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/search/scope"
+	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/source"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // Options configures a [Server].

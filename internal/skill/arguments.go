@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
 )
 
 // FuzzRender renders what a hostile server may say of itself in every way.

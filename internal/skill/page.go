@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"knowhow/internal/sanitize"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 const (

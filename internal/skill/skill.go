@@ -18,9 +18,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // Options configure the rendering. The zero Options render one skill for each

@@ -19,8 +19,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.yaml.in/yaml/v3"
 
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 // maxName is the maximum length of a skill's name in the Agent Skills

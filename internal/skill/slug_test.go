@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
 )
 
 // render returns the names of the skills for tools, each given as

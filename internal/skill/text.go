@@ -3,7 +3,7 @@ package skill
 import (
 	"strings"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 var angles = strings.NewReplacer("<", "‹", ">", "›")

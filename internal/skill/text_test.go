@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 func TestFirstSentence(t *testing.T) {

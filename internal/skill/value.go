@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // A value is a JSON value that keeps the order of an object's members, because

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 func TestSlug(t *testing.T) {

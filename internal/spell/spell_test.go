@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"knowhow/internal/spell"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 func TestNear(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"slices"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A Store is one end of a copy. Package index and package

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // drawEvery is the minimum interval between two drawings of a bar.

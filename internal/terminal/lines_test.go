@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 // A screen is a terminal of one column width that keeps what it shows.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/terminal"
-	"knowhow/internal/terminal/terminaltest"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/terminal/terminaltest"
 )
 
 func TestBarOnATerminal(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // A Handler writes log lines for people: time, level, message and attributes.

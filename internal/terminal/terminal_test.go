@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
 func TestHandler(t *testing.T) {

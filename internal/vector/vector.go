@@ -15,7 +15,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // MaxDim is the greatest dimension of a vector. The sum of so many products of

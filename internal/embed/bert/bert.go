@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
 )
 
 // Options configure an Encoder.

@@ -20,10 +20,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/kernel"
-	"knowhow/internal/embed/safetensors"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/kernel"
+	"github.com/knowhow-mcp/knowhow/internal/embed/safetensors"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Files of a small model with random weights.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"runtime"
 
-	"knowhow/internal/embed/kernel"
+	"github.com/knowhow-mcp/knowhow/internal/embed/kernel"
 )
 
 // A weights is the matrix of a linear layer. One of its fields is set.

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/safetensors"
-	"knowhow/internal/embed/tokenizer"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/safetensors"
+	"github.com/knowhow-mcp/knowhow/internal/embed/tokenizer"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Limits of the size of files, in bytes.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"unsafe"
 
-	"knowhow/internal/embed/kernel"
-	"knowhow/internal/embed/safetensors"
-	"knowhow/internal/embed/tokenizer"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed/kernel"
+	"github.com/knowhow-mcp/knowhow/internal/embed/safetensors"
+	"github.com/knowhow-mcp/knowhow/internal/embed/tokenizer"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A model is the weights and settings of an encoder. It does not change.

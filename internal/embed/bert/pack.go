@@ -9,10 +9,10 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"knowhow/internal/embed/kernel"
-	"knowhow/internal/embed/safetensors"
-	"knowhow/internal/embed/tokenizer"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed/kernel"
+	"github.com/knowhow-mcp/knowhow/internal/embed/safetensors"
+	"github.com/knowhow-mcp/knowhow/internal/embed/tokenizer"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Pack returns the file of a model with int8 weights that [ReadPacked] reads: the

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
 )
 
 // modelVariable names a folder with the files of all-MiniLM-L6-v2 in float32, for

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/bert"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/bert"
 )
 
 // cpuTime returns the seconds of the processor that this process has used.

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"unsafe"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/bert"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/bert"
 )
 
 // Model is the name of the model on Hugging Face.

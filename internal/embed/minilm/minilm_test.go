@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/bert"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/bert"
 )
 
 // A reference has the vectors of sentence-transformers for some texts with the weights

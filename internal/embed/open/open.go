@@ -11,12 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/bert"
-	"knowhow/internal/embed/minilm"
-	"knowhow/internal/embed/remote"
-	"knowhow/internal/embed/static"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/bert"
+	"github.com/knowhow-mcp/knowhow/internal/embed/minilm"
+	"github.com/knowhow-mcp/knowhow/internal/embed/remote"
+	"github.com/knowhow-mcp/knowhow/internal/embed/static"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Settings that are words.

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"knowhow/internal/embed/minilm"
-	"knowhow/internal/embed/remote"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed/minilm"
+	"github.com/knowhow-mcp/knowhow/internal/embed/remote"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 func TestEmbedder(t *testing.T) {

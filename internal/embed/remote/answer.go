@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"math"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A vector is an array of numbers, or their bytes in base64 (float32 in

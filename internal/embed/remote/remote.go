@@ -23,9 +23,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/httpclient"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/httpclient"
 )
 
 // Options that an error can be due to; see [errkind.ReasonOf].

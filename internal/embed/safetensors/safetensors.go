@@ -13,7 +13,7 @@ import (
 	"math"
 	"math/bits"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // maxHeader is the maximum size of a header, in bytes. Models with thousands of

@@ -16,10 +16,10 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/safetensors"
-	"knowhow/internal/embed/tokenizer"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/safetensors"
+	"github.com/knowhow-mcp/knowhow/internal/embed/tokenizer"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // maxTokens is the number of tokens of a text that are read, the default of

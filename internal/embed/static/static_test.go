@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/embed/safetensors"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/embed/safetensors"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // tokens is the tokenizer.json of a small model. Its tokens have a median length

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A charsmap is the table of replacements of SentencePiece's normalizers: a

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // testCharsmap is the table that SentencePiece makes of six rules: ﬁ, ①, ｶ, ｶ with a

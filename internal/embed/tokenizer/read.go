@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // maxWord is the default of max_input_chars_per_word, in characters.

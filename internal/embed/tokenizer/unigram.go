@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A unigram model splits a word into the pieces with the highest sum of scores.

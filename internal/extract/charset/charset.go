@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // Lengths of the parts of a document that are used to determine its charset.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/text/encoding/htmlindex"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // guessLen is the number of bytes of which a charset is guessed.

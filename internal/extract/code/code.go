@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // Read keeps source code as it is. Its headings are the declarations of

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // maxLine is the length of a line, in bytes, from which it has no key.

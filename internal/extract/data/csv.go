@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // Limits on CSV.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // paragraphPause is the pause between two subtitles, in seconds, that begins a

@@ -13,10 +13,10 @@ import (
 	"regexp"
 	"strings"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/charset"
-	"knowhow/internal/extract/markup"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/charset"
+	"github.com/knowhow-mcp/knowhow/internal/extract/markup"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // Limits on the parts of a mail.

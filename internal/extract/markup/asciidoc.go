@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 var (

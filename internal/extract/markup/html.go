@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"knowhow/internal/document"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // HTML processes the tokens of a page without building a tree, so that the cost

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // manualExtension matches the extensions of manual pages.

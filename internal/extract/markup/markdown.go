@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // Markdown keeps the source, which is readable as it is, and finds its

@@ -8,8 +8,8 @@ import (
 	"io"
 	"strings"
 
-	"knowhow/internal/extract/data"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/data"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // A notebook is a Jupyter notebook (nbformat 3 and 4).

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 var (

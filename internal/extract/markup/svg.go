@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // SVG extracts the title, the descriptions and the texts of a drawing

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // maxTableFormat is the number of lines that describe the columns of a table. If

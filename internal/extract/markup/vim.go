@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // isVimHelp reports whether a text is a help file of Vim: it begins with its name as a

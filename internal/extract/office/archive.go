@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
-	"knowhow/internal/extract/unpack"
+	"github.com/knowhow-mcp/knowhow/internal/extract/unpack"
 )
 
 // Limits on documents that are ZIP archives. A small archive may expand to

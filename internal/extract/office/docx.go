@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // A docx reads a word processing document (ECMA-376, part 1, 17).

@@ -7,10 +7,10 @@ import (
 	"path"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/extract/charset"
-	"knowhow/internal/extract/markup"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract/charset"
+	"github.com/knowhow-mcp/knowhow/internal/extract/markup"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // readEPUB reads a book (EPUB 3.3, and 2.0.1): the chapters in the order of the

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // A numbering counts the items of the numbered lists and headings of a word

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // An odf reads an OpenDocument file (OASIS OpenDocument 1.3, part 3).

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/net/html"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/plain"
-	"knowhow/internal/extract/unpack"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/unpack"
 )
 
 // Media types of documents.

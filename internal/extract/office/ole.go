@@ -3,7 +3,7 @@ package office
 import (
 	"bytes"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // Names of formats that are not read, for messages, and what to do.

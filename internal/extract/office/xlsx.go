@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // An xlsx reads a workbook (ECMA-376, part 1, 18).

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/net/html"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // maxNames is the maximum number of different names of elements that are

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // cffStringsText contains the 391 standard strings of CFF (Adobe Technical Note

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unicode/utf16"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // Limits on one CMap.

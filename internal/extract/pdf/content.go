@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // Limits on content streams.

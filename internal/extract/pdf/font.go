@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/extract/pdf/cid"
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cid"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // A char is the meaning of a character code.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // composite is a Type0 font with an encoding and what else its dictionaries hold.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // A program is an embedded font program.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // allocated returns how many bytes f allocates, which is more than it ever

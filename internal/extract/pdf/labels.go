@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"knowhow/internal/extract/pdf/cos"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // maxLabel is the maximum number of bytes of the prefix of a page label.

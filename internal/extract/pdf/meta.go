@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // pdfDoc80 contains the characters of PDFDocEncoding from 0x80 on that differ

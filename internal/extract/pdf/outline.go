@@ -6,9 +6,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-	"knowhow/internal/extract/pdf/cos"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // Limits on the bookmarks of a document.

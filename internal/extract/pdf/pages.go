@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // Limits on the page tree.

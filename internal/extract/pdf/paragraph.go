@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // A paragraph is a sequence of lines that belong together.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // A lineRole is the role of a line in a table with cells of several lines.

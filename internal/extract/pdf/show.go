@@ -3,7 +3,7 @@ package pdf
 import (
 	"math"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // glyphSteps is the number of steps for a character.

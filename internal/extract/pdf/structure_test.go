@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 const hello = "BT /F1 10 Tf 72 700 Td (Hello, world) Tj ET"

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
 )
 
 // widths contains the widths of characters, by code or CID. If ranges overlap,

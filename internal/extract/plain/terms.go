@@ -3,7 +3,7 @@ package plain
 import (
 	"slices"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // leastText is the mean number of bytes of the texts of a definition list's terms from

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"knowhow/internal/document"
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A Kind is a kind of block. Between blocks there is an empty line, except between

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/extract/plain"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // zipEntry is the signature of an entry in the directory of a ZIP archive.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // roles are the roles of a caller. A guest has nil.

@@ -3,7 +3,7 @@ package fesstest
 import (
 	"net/http"
 
-	"knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 )
 
 // copyOf returns the stored copy of a document in the page of Fess

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 )
 
 // Failures of a search.

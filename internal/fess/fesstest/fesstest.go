@@ -25,8 +25,8 @@ import (
 	"sync"
 	"testing"
 
-	"knowhow/internal/document"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // Options configures the fake. The zero Options describe a healthy server at

@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"knowhow/internal/document"
-	"knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 )
 
 // A doc is a document with its words.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/fess/wire"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // row returns a document as a hit.

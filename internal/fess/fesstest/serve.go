@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 )
 
 // ServeHTTP implements [http.Handler].

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 )
 
 // serveV2 serves the paths below /api/v2 (Fess 15.7).

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"knowhow/internal/fess/wire"
+	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 )
 
 // suggest returns up to num words that begin with q, and the number of all such

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // Mark returns an excerpt as Fess writes it: HTML, with <strong> around the

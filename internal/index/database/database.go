@@ -23,7 +23,7 @@ import (
 
 	"modernc.org/sqlite"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Options configures [Open].

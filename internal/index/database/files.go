@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // checkHeader returns an error if the file cannot be an SQLite database, before

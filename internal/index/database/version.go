@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A Schema is the tables of a file.

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
 )
 
 // The states of a job.

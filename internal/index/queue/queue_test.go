@@ -13,8 +13,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
 )
 
 // open opens the queue of a file until the test ends.

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"knowhow/internal/index/database"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // A Change is the documents that one transaction adds and removes. At the end of

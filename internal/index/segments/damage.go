@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 
-	"knowhow/internal/index/database"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // All damage takes one path. Whoever meets it, because checksums differ, because

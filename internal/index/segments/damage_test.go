@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
 )
 
 // TestRebuildProgress checks that the progress is reported while damaged segments

@@ -16,8 +16,8 @@ import (
 
 	"github.com/edsrzf/mmap-go"
 
-	"knowhow/internal/index/database"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // A spoolFile is a segment.Spool on disk. It writes through a buffer.

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index/database"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // A kit is a store over documents that have a text only, as one process has it.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/edsrzf/mmap-go"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/database"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // tierOf returns the group of sizes that a segment belongs to: the number of

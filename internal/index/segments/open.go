@@ -14,10 +14,10 @@ import (
 
 	"github.com/edsrzf/mmap-go"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/database"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // A Segment is an open segment of a [View].

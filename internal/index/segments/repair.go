@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"knowhow/internal/index/database"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // Times of the work in the background.

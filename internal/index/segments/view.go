@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/index/database"
-	"knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
 // A View is the segments of some labels in one generation of the index.

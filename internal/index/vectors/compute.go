@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"time"
 
-	"knowhow/internal/index/database"
-	"knowhow/internal/vector"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/vector"
 )
 
 // Limits of computing in searches.

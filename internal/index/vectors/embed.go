@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/embed"
-	"knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
 )
 
 // Limits of embedding.

@@ -6,8 +6,8 @@ import (
 	"iter"
 	"slices"
 
-	"knowhow/internal/index/database"
-	"knowhow/internal/vector"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/vector"
 )
 
 // Limits of a search.

@@ -26,10 +26,10 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/document"
-	"knowhow/internal/embed"
-	"knowhow/internal/index/database"
-	"knowhow/internal/vector"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/vector"
 )
 
 // version is part of the name of a model in the table models. It changes when the

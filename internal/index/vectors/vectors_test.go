@@ -11,8 +11,8 @@ import (
 	"slices"
 	"testing"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/index/database"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/index/database"
 )
 
 const dim = 8

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
 // Run runs the suite. open returns an empty base whose jobs make progress, and

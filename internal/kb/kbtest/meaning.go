@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
-	"knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
 // RunMeaning runs the part of the suite about searches by meaning. open returns

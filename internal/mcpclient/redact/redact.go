@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"context"
 	"slices"
 
-	"knowhow/internal/document"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // A Service can be restricted. Package index implements it.

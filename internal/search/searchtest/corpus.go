@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
 // A row is a document of the corpus as it is written down here.

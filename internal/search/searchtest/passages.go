@@ -9,9 +9,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
-	"knowhow/internal/query"
-	"knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // filler is a paragraph of about 400 characters without a word that a case

@@ -10,7 +10,7 @@ import (
 	"path"
 	"slices"
 
-	"knowhow/internal/skill"
+	"github.com/knowhow-mcp/knowhow/internal/skill"
 )
 
 // A plan is the result of [diff].

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/sanitize"
-	"knowhow/internal/skill"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/skill"
 )
 
 // A disk is the folders of a sync and the lock file.

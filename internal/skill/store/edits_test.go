@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/skill"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/skill"
 )
 
 const file = "mcp-skills/a-x/SKILL.md"

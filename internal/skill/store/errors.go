@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // explain returns an error with one sentence about an error of the file system

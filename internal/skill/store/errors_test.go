@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // failing is a disk on which writing a file fails once the given number of

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 
 	"github.com/gofrs/flock"
 )

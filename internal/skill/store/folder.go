@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/skill"
+	"github.com/knowhow-mcp/knowhow/internal/skill"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"knowhow/internal/errkind"
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/skill"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
+	"github.com/knowhow-mcp/knowhow/internal/skill"
 )
 
 // A Generator asks MCP servers for their tools and updates the skills on disk.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/skill"
+	"github.com/knowhow-mcp/knowhow/internal/skill"
 
 	"github.com/google/go-cmp/cmp"
 )

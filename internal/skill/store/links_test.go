@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // What lies where a link shall be decides what becomes of it.

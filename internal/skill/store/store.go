@@ -21,7 +21,7 @@ import (
 	"path"
 	"slices"
 
-	"knowhow/internal/skill"
+	"github.com/knowhow-mcp/knowhow/internal/skill"
 )
 
 // Options configure a sync.

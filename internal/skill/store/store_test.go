@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A first sync makes skills, relative links and a lock; a second one nothing.

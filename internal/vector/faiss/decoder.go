@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Limits of what a file may contain. FAISS itself allows no vector of 2^40 values.

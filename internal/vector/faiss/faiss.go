@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"io"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A Metric is FAISS's number of a metric.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A fixture is an index that FAISS 1.7.3 wrote, with the results of its searches.

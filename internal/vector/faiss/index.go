@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // supported are the types of indexes that can be read.

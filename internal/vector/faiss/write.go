@@ -6,7 +6,7 @@ import (
 	"io"
 	"math"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // WriteFlat writes vectors of dim values, one after the other, as an IndexFlatIP

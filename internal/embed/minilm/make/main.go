@@ -32,7 +32,7 @@ import (
 	"os"
 	"time"
 
-	"knowhow/internal/embed/bert"
+	"github.com/knowhow-mcp/knowhow/internal/embed/bert"
 )
 
 const (

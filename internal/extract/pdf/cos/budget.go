@@ -3,7 +3,7 @@ package cos
 import (
 	"fmt"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // checkEvery is the number of steps between two calls of a Budget's check:

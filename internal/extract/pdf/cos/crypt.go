@@ -11,7 +11,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // A crypt decrypts a file whose user password is empty. Everyone may read such

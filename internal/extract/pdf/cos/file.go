@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Limits on the structure of a file.
