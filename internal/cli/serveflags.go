@@ -89,7 +89,7 @@ type serveFlags struct {
 	dataFlag
 	storeFlags
 	Next           sourceFlags // for the next source
-	Tools          toolGroups  `flag:"tools" value:"GROUPS" default:"search" help:"groups of tools to offer, separated by commas: search; fess, the other tools of the bridge; kb, the tools of the knowledge base, which write notes and files; a group that is not named is not offered"`
+	Tools          toolGroups  `flag:"tools" value:"GROUPS" default:"search" help:"groups of tools to offer, separated by commas: search; fess, the other tools of the bridge; kb, the tools of the knowledge base, which write notes and files; openai, the two tools that ChatGPT expects; a group that is not named is not offered"`
 	Domain         domainID    `flag:"domain" value:"ID" help:"domain of /mcp, with which tool names begin; by default the label of the only source, or all"`
 	DomainName     string      `flag:"domain-name" value:"NAME" help:"name of that domain, for people and agents"`
 	Token          token       `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" help:"token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
@@ -218,8 +218,9 @@ type toolGroups struct {
 }
 
 func (g *toolGroups) set(s string) error {
-	known := []string{string(searchmcp.SearchTools), string(searchmcp.FessTools), kbTools}
-	const want = "want search, fess and kb, separated by commas"
+	known := []string{string(searchmcp.SearchTools), string(searchmcp.FessTools), kbTools,
+		string(searchmcp.ConnectorTools)}
+	const want = "want search, fess, kb and openai, separated by commas"
 	*g = toolGroups{}
 	for name := range strings.SplitSeq(s, ",") {
 		name = strings.TrimSpace(name)

@@ -2,6 +2,7 @@ package searchmcp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
@@ -52,6 +53,8 @@ func (t *Tools) Instructions() string {
 			fmt.Fprintf(&s, "\nSearch with %s for a question or a few specific words. A digest is only an excerpt: "+
 				"read a hit with %s before you rely on it.",
 				t.toolName("search"), t.toolName("read_content"))
+		} else if slices.Contains(t.groups, ConnectorTools) {
+			s.WriteString("\nSearch with search for a question or a few specific words, and read a result with fetch.")
 		}
 	} else {
 		fmt.Fprintf(&s, "Searches the documents of %q (domain %s).", sanitize.Short(d.Name, 60, 120), d.ID)

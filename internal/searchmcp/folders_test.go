@@ -83,10 +83,11 @@ func TestToolGroups(t *testing.T) {
 		{[]Group{SearchTools, FessTools}, append(slices.Clone(toolNames), "job_get")},
 		{[]Group{SearchTools}, reading},
 		{[]Group{FessTools}, []string{"suggest", "popular_words", "list_labels", "health", "job_get"}},
+		{[]Group{ConnectorTools}, []string{"search", "fetch"}},
 	} {
 		o := folders(corpus())
 		o.Groups = tt.groups
-		if len(tt.groups) != 1 || tt.groups[0] == FessTools {
+		if tt.groups == nil || slices.Contains(tt.groups, FessTools) {
 			o.Jobs = job.New(job.Options{})
 		}
 		tools, raw := listTools(t, start(t, o, mcpserver.Latest))

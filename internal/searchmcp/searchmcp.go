@@ -50,6 +50,9 @@ type Group string
 const (
 	SearchTools Group = "search" // search, get_document and read_content
 	FessTools   Group = "fess"   // the other tools of the bridge
+
+	// ConnectorTools are search and fetch, as ChatGPT expects them.
+	ConnectorTools Group = "openai"
 )
 
 // Options configure the tools and resources.
@@ -185,6 +188,9 @@ func (t *Tools) Register(s *mcpserver.Server) {
 	}
 	if t.offers(FessTools) {
 		t.addJobs(s)
+	}
+	if slices.Contains(t.groups, ConnectorTools) {
+		t.addConnector(s)
 	}
 	s.SetResources(t, t.templates()...)
 }
