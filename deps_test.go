@@ -46,7 +46,7 @@ var deps = map[string]string{
 	"retrieval":  "analysis document fusion passage query search",
 	"ingest":     "document extract chunk ignore sanitize",
 	"opensearch": "document search analysis query embed httpclient passage relevance retrieval",
-	"indexing":   "document index ingest embed search terminal sanitize",
+	"indexing":   "document index ingest embed repository search terminal sanitize",
 
 	// The embedded store. Its parts know nothing of each other.
 	"index":          "document search analysis query segment embed fusion passage relevance retrieval index/database index/queue index/segments index/vectors",
@@ -98,7 +98,8 @@ var deps = map[string]string{
 
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.
-	"source":     "document",
+	"source":     "document repository",
+	"repository": "sanitize",
 	"fessconfig": "config fess searchmcp fetch httpguard source",
 
 	// A search service restricted to some labels.
@@ -118,8 +119,9 @@ var deps = map[string]string{
 	// What the servers serve: the data folder, the service of serve over it, and the
 	// bridge. They connect the packages above and know no flags.
 	"fessbridge": "fess fessconfig searchmcp fetch job mcpserver search",
-	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open sanitize search search/scope terminal",
-	"serving": "datafolder document source indexing search/scope searchmcp fessserver job kb kbmcp kbserver console " +
+	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open repository sanitize search search/scope " +
+		"terminal",
+	"serving": "datafolder document source repository indexing search/scope searchmcp fessserver job kb kbmcp kbserver console " +
 		"mcpserver httpguard terminal",
 
 	// The command line may import everything.
@@ -220,9 +222,9 @@ var setting = regexp.MustCompile(`(^|[\s("'])--[a-z]|\b(contentFetch|fessAuth|ht
 	`\bfessBaseUrl\b|\blogging\.dir\b|\b(KNOWHOW|MCP_BRIDGE|FESS)_(TOKEN|DATA|URL|API_TOKEN)\b`)
 
 // namesSettings are the packages that may name flags and keys: the command line,
-// the configuration of the bridge with what it configures, and the skills, which
-// contain command lines.
-var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill"}
+// the configuration of the bridge with what it configures, the skills, which contain
+// command lines, and the package that runs git.
+var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill", "repository"}
 
 // TestSettingsAreNamedAtTheEdge checks that no other package names a flag or a
 // key: its errors have an errkind.Reason, to which the edge adds the name.

@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/ignore"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 	"github.com/knowhow-mcp/knowhow/internal/source"
 	"github.com/knowhow-mcp/knowhow/internal/spell"
@@ -19,9 +22,9 @@ import (
 
 const serveHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]
 
-Indexes folders and files, and serves them to agents over MCP. Only the named
-sources are served. Sources are remembered. Without a SOURCE, all remembered
-sources are served.
+Indexes folders, files and git repositories, and serves them to agents over MCP.
+Only the named sources are served. Sources are remembered. Without a SOURCE, all
+remembered sources are served.
 
 {flags}
 
@@ -29,6 +32,7 @@ Examples:
   {cmd} docs
   {cmd} ~/handbook --label policies ~/company/legal
   {cmd} --description "Minutes of the board since 2019" ~/board
+  {cmd} git+https://github.com/org/project#main:docs
   KNOWHOW_TRANSPORT=stdio {cmd} ~/handbook
   {cmd} --addr 0.0.0.0:7411 --token "$TOKEN"
 `
@@ -104,6 +108,9 @@ type serveFlags struct {
 	sources []sourceFlags
 }
 
+// minEvery is the shortest time between two looks at a source.
+const minEvery = time.Second
+
 // sourceFlags are the flags for the source that follows, and its path. With at most 500
 // characters of a description, the instructions of a server stay within what clients
 // show.
@@ -113,6 +120,8 @@ type sourceFlags struct {
 	Include     patterns `flag:"include" value:"GLOB" help:"index only files of the source that follows that match, or are in a folder that matches; a pattern in the syntax of .gitignore; it is remembered, and an empty one removes those remembered"`
 	Exclude     patterns `flag:"exclude" value:"GLOB" help:"leave out files and folders of the source that follows that match; likewise"`
 	NoIgnore    *bool    `flag:"no-ignore" help:"index what .gitignore and .ignore files exclude from the source that follows; it is remembered until --no-ignore=false"`
+
+	Every time.Duration `flag:"every" value:"DURATION" help:"how often to look for changes of the source that follows, if it is a repository; 1h by default; it is remembered"`
 
 	path string
 }
@@ -127,6 +136,9 @@ func (a sourceFlags) rules(r document.Rules) document.Rules {
 	}
 	if a.NoIgnore != nil {
 		r.NoIgnore = *a.NoIgnore
+	}
+	if a.Every != 0 {
+		r.Every = a.Every
 	}
 	return r
 }
@@ -179,6 +191,14 @@ func (o *serveFlags) add(v *invocation, arg string) error {
 	}
 	src := o.Next
 	src.path, src.Description = v.expand(arg), strings.TrimSpace(src.Description)
+	switch {
+	case src.Every == 0:
+	case !repository.Is(src.path):
+		return v.usagef("--every %s: %s is a folder or a file, which is watched; want a repository", src.Every,
+			sanitize.Escape(arg))
+	case src.Every < minEvery:
+		return v.usagef("--every %s: want at least %s", src.Every, minEvery)
+	}
 	o.sources, o.Next = append(o.sources, src), sourceFlags{}
 	return nil
 }
@@ -197,6 +217,8 @@ func (o *serveCommand) check(v *invocation) (err error) {
 		return v.usagef("--exclude: no source follows it")
 	case next.NoIgnore != nil:
 		return v.usagef("--no-ignore: no source follows it")
+	case next.Every != 0:
+		return v.usagef("--every: no source follows it")
 	case o.Tools.kb && o.Domain == kbTools:
 		return v.usagef("--domain %s: the tools of the knowledge base have names that begin with %s, choose another domain", o.Domain, o.Domain)
 	case v.given("port") && v.given("addr"):

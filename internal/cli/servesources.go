@@ -16,6 +16,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/source"
 )
 
@@ -30,6 +31,8 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 		switch {
 		case errors.Is(err, errkind.Unsupported):
 			return nil, &hintError{err, "Name a folder."}
+		case errors.Is(err, errkind.Invalid):
+			return nil, err
 		case err != nil:
 			return nil, &hintError{err, "Check the spelling, or name another folder."}
 		}
@@ -58,6 +61,11 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 		return nil, labelError(err)
 	}
 	for _, src := range added {
+		if repository.Is(src.Path) {
+			if _, err := repository.Program(); err != nil {
+				return nil, fmt.Errorf("source %s: %w", src.Path, err)
+			}
+		}
 		if err := v.confirmSource(ctx, o, src.Path); err != nil {
 			return nil, err
 		}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/indexing"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
 )
 
 // A Removed is the result of [Folder.RemoveSource].
@@ -56,6 +58,11 @@ func (f *Folder) RemoveSource(ctx context.Context, label string) (*Removed, erro
 	for _, src := range known {
 		if src.Label == label {
 			r.Path = src.Path
+			if remote, err := repository.Parse(src.Path); err == nil {
+				if err := os.RemoveAll(remote.Dir(f.Dir)); err != nil {
+					return nil, fmt.Errorf("removing the copy of a repository: %w", err)
+				}
+			}
 			if p, ok := processes[label]; ok {
 				r.Process = &p
 			}

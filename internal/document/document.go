@@ -170,10 +170,11 @@ type Tagging struct {
 // A Ref identifies a document by its label and path.
 type Ref struct{ Label, Path string }
 
-// A Source is a folder or a file whose documents are indexed under one label.
+// A Source is a folder, a file or a repository whose documents are indexed under one
+// label.
 type Source struct {
 	Label       string
-	Path        string // absolute, with symbolic links resolved
+	Path        string // absolute, with symbolic links resolved; or the address of a repository
 	Description string // what its documents are about, for people and models; may be ""
 	Rules       Rules
 }
@@ -185,4 +186,8 @@ type Rules struct {
 	Include  []string // if there are any, only files that match, or in a folder that matches
 	Exclude  []string // files and folders that match are left out
 	NoIgnore bool     // .gitignore and .ignore files have no effect
+
+	// Every is the time between two looks at a source that is not on this machine;
+	// 0 means a default.
+	Every time.Duration `json:",omitempty"`
 }

@@ -133,7 +133,7 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 
 // encodeRules returns the stored form of rules.
 func encodeRules(r document.Rules) (string, error) {
-	if len(r.Include) == 0 && len(r.Exclude) == 0 && !r.NoIgnore {
+	if len(r.Include) == 0 && len(r.Exclude) == 0 && !r.NoIgnore && r.Every == 0 {
 		return "", nil
 	}
 	text, err := json.Marshal(r)
@@ -148,6 +148,10 @@ type LeftOut struct {
 	// Reader is the version of the code that read the files; 0 is any before the
 	// version was stored.
 	Reader int `json:",omitempty"`
+
+	// Version is the version of the source that was read: the commit of a repository;
+	// "" for other sources.
+	Version string `json:",omitempty"`
 }
 
 // A LeftOutPath is a file or a folder (with a slash at the end) that is not

@@ -29,6 +29,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
@@ -428,23 +429,14 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	if err := w.maintain(ctx); err != nil {
 		return err
 	}
-	before, err := w.Index.LeftOut(ctx, src.Label)
+	if repository.Is(src.Path) {
+		return w.follow(ctx, src)
+	}
+	o, leftOut, end, err := w.options(ctx, src, "")
 	if err != nil {
 		return err
 	}
-	leftOut := &leftOutStore{Indexer: w, label: src.Label, outdated: before.Reader != ingest.ReaderVersion}
-	o := ingest.Options{
-		Sink:    sourceSink{w.Sink, w.Index, src, leftOut},
-		Pool:    w.pool,
-		Report:  func(p ingest.Progress) { w.view.report(ctx, p) },
-		Log:     w.Log,
-		LeftOut: w.leftOut,
-	}
-	if w.Dir != "" {
-		j := openJournal(w.Dir, src.Label, w.Log)
-		defer j.close()
-		o.Journal = j
-	}
+	defer end()
 	in := ingest.New(o)
 	if w.Once {
 		res, err := in.Sync(ctx, src)
@@ -479,13 +471,41 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	return cmp.Or(corrupt, err)
 }
 
+// options returns the options for syncing a source, and the store of what is left
+// out. version is that of the source. The caller must call end.
+func (w *Indexer) options(ctx context.Context, src document.Source, version string) (
+	o ingest.Options, leftOut *leftOutStore, end func(), err error) {
+	before, err := w.Index.LeftOut(ctx, src.Label)
+	if err != nil {
+		return o, nil, nil, err
+	}
+	leftOut = &leftOutStore{Indexer: w, label: src.Label, version: version,
+		outdated: before.Reader != ingest.ReaderVersion || before.Version != version}
+	o = ingest.Options{
+		Sink:    sourceSink{w.Sink, w.Index, src, leftOut},
+		Pool:    w.pool,
+		Report:  func(p ingest.Progress) { w.view.report(ctx, p) },
+		Log:     w.Log,
+		LeftOut: w.leftOut,
+	}
+	if w.Dir == "" {
+		return o, leftOut, func() {}, nil
+	}
+	j := openJournal(w.Dir, src.Label, w.Log)
+	o.Journal = j
+	return o, leftOut, j.close, nil
+}
+
 // A leftOutStore stores what is left out of a source, when it has changed.
 type leftOutStore struct {
 	*Indexer
 	label  string
 	stored *index.LeftOut // nil until something was stored
 
-	// outdated reports whether another version of package ingest read the files.
+	version string // of the source
+
+	// outdated reports whether another version of package ingest read the files, or
+	// whether those of another version of the source were read: their URLs differ.
 	outdated bool
 }
 
@@ -515,7 +535,7 @@ func (s *leftOutStore) store(ctx context.Context, res *ingest.Result, err error)
 		messages[k.Path] = k.Message()
 	}
 	s.outdated = false
-	left := index.LeftOut{Counts: map[string]int{}, Reader: ingest.ReaderVersion}
+	left := index.LeftOut{Counts: map[string]int{}, Reader: ingest.ReaderVersion, Version: s.version}
 	for r, n := range res.LeftOut {
 		left.Counts[string(r)] = n
 	}

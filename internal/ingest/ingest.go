@@ -107,6 +107,16 @@ type Options struct {
 	// It also returns the parts of the file that are left out, see [SkippedPart].
 	Make func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error)
 
+	// Root is the folder with the files of the sources, if that is not their path, and
+	// URL returns the URL of a file by its path in it. Ignore files above Root have no
+	// effect. "" and nil mean the path of the source and the file's own URL.
+	Root string
+	URL  func(path string) string
+
+	// Missing is what Root lacks of the sources, such as submodules; it is added to
+	// what is left out.
+	Missing []LeftOut
+
 	// LeftOut returns what the last Sync of a source left out, also one of an
 	// earlier process: what is left out of a file is only determined when the file
 	// is read. nil means that this is not known.
@@ -172,6 +182,8 @@ const (
 	Backup      Reason = "backup"
 	Empty       Reason = "empty"
 	Link        Reason = "linked but not followed"
+	Pointer     Reason = "stored in Git LFS"
+	Submodule   Reason = "in a submodule"
 )
 
 // InPart reports whether files with this reason are indexed except for a part.

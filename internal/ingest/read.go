@@ -57,6 +57,14 @@ func illegible(pages int) error {
 
 var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
 
+var errPointer = &leftOut{Pointer, "its content is stored in Git LFS: run git lfs pull in the folder"}
+
+// isPointer reports whether data is a pointer to a file in Git LFS
+// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+func isPointer(data []byte) bool {
+	return len(data) < 1024 && bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/"))
+}
+
 var errEmpty = &leftOut{Empty, "it is empty: it is indexed when it has text"}
 
 func tooSlow(limit time.Duration) error {
@@ -143,7 +151,7 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		}
 		m.docs, m.left, err = g.makeDocs(ctx, in, document.Document{
 			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true,
-			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
+			URL:      s.url(k),
 			Modified: r.stamp.ModTime.UTC(),
 		})
 		if err == nil && len(m.docs) == 0 {
@@ -168,6 +176,14 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		r.docs[len(r.docs)-1].Stamp = r.stamp
 	}
 	return r
+}
+
+// url returns the URL of a file.
+func (s *syncing) url(k task) string {
+	if s.g.o.URL != nil {
+		return s.g.o.URL(k.name)
+	}
+	return fileURL(filepath.Join(s.base, filepath.FromSlash(k.name)))
 }
 
 // timedOut reports whether err is from a time limit for one file, and not from
@@ -257,6 +273,9 @@ func (g *Ingester) readFile(ctx context.Context, t tree, e entry) (c contents, e
 	}
 	if int64(len(c.data)) > g.o.MaxFileSize {
 		return c, g.tooLarge()
+	}
+	if isPointer(c.data) {
+		return c, errPointer
 	}
 	after, err := f.Stat()
 	c.settled = err == nil && stampOf(after).Equal(c.stamp)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -109,16 +110,16 @@ type syncing struct {
 // open opens the folder of the source, or the folder that contains a single
 // file.
 func (s *syncing) open() (tree, func() error, error) {
-	info, err := os.Stat(s.src.Path)
+	s.base = cmp.Or(s.g.o.Root, s.src.Path)
+	info, err := os.Stat(s.base)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.base = s.src.Path
 	if !info.IsDir() {
 		if !info.Mode().IsRegular() {
-			return nil, nil, fmt.Errorf("%s: neither a folder nor a regular file", s.src.Path)
+			return nil, nil, fmt.Errorf("%s: neither a folder nor a regular file", s.base)
 		}
-		s.base, s.file = filepath.Split(s.src.Path)
+		s.base, s.file = filepath.Split(s.base)
 	}
 	return s.g.openTree(s.base)
 }
@@ -127,7 +128,7 @@ func (s *syncing) open() (tree, func() error, error) {
 func (s *syncing) walk(ctx context.Context, t tree) (*walker, error) {
 	if s.file == "" {
 		var above *ignores
-		if !s.src.Rules.NoIgnore {
+		if !s.src.Rules.NoIgnore && s.g.o.Root == "" {
 			above = ignoresAbove(s.base)
 		}
 		return walk(ctx, t, s.src.Rules, above)
@@ -182,6 +183,9 @@ func (s *syncing) plan(
 	w *walker, stored map[string]document.Stamp, before map[string][]Skipped,
 ) (todo []task, gone []string) {
 	s.res.addLeftOut(w.counts, w.leftOut)
+	for _, l := range s.g.o.Missing {
+		s.res.leaveOut(l.Path, l.Reason)
+	}
 	for _, u := range w.unread {
 		s.skip(u.Path, seen{outcome: unread, reason: Unreadable, err: u.Err})
 	}
@@ -305,7 +309,8 @@ func (s *syncing) finish(k task, r reading) []applied {
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
 		return nil // the next walk handles it
-	case s.file == "" && (errors.Is(r.err, errNoText) || errors.Is(r.err, errGenerated) || errors.Is(r.err, errEmpty)):
+	case s.file == "" && (errors.Is(r.err, errNoText) || errors.Is(r.err, errGenerated) || errors.Is(r.err, errEmpty) ||
+		errors.Is(r.err, errPointer)):
 		m.outcome = unwanted
 		s.mem[k.path] = m
 		s.res.leaveOut(k.path, m.reason)

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,6 +69,9 @@ func environment(env []string, remote Remote) []string {
 	return env
 }
 
+// Remote returns what is cloned.
+func (c *Clone) Remote() Remote { return c.remote }
+
 // Root returns the folder with the files of the remote, which exists after the first
 // Update.
 func (c *Clone) Root() string {
@@ -110,7 +115,7 @@ func (c *Clone) Update(ctx context.Context) (commit string, err error) {
 		return "", err
 	}
 	commit = strings.TrimSpace(string(out))
-	before := c.Commit(ctx)
+	before, began := c.Commit(ctx), time.Now()
 	// Also if the commit is the same: an earlier checkout may have been interrupted.
 	if _, err := c.git(ctx, "checkout", "--quiet", "--force", "--detach", commit); err != nil {
 		return "", err
@@ -119,10 +124,48 @@ func (c *Clone) Update(ctx context.Context) (commit string, err error) {
 		return "", fmt.Errorf("%s: there is no folder %s in commit %s: %w", c.remote, c.remote.Folder, commit[:12],
 			errkind.NotFound)
 	}
+	if err := c.date(ctx, commit, began); err != nil {
+		return "", err
+	}
 	if before != "" && before != commit { // removes what is only in commits of before
 		_, err = c.git(ctx, "gc", "--quiet", "--prune=now")
 	}
 	return commit, err
+}
+
+// date gives the files that were written since began the time of a commit, because
+// people look for what has changed lately.
+func (c *Clone) date(ctx context.Context, commit string, began time.Time) error {
+	out, err := c.git(ctx, "show", "--no-patch", "--format=%ct", commit)
+	if err != nil {
+		return err
+	}
+	seconds, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s: reading the time of commit %s: %w", c.remote, commit, err)
+	}
+	at := time.Unix(seconds, 0)
+	if at.After(began) {
+		return nil
+	}
+	began = began.Add(-time.Second) // the clock of the file system may be behind
+	root, err := os.OpenRoot(filepath.Join(c.dir, "tree"))
+	if err != nil {
+		return fmt.Errorf("reading the files of a repository: %w", err)
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		if info, err := d.Info(); err != nil || info.ModTime().Before(began) {
+			return err
+		}
+		return root.Chtimes(path, at, at)
+	})
 }
 
 // create creates an empty repository without hooks, unless it exists.
@@ -195,6 +238,17 @@ func (c *Clone) Submodules(ctx context.Context) ([]string, error) {
 	return folders, nil
 }
 
+// Program returns the path of git. Without it, the error is of kind
+// errkind.Unsupported.
+func Program() (string, error) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		return "", fmt.Errorf("there is no program git on the PATH; install it (Debian and Ubuntu: apt install git; "+
+			"macOS: xcode-select --install; Windows: winget install Git.Git): %w", errkind.Unsupported)
+	}
+	return program, nil
+}
+
 // options are the settings of every call. They have precedence over those of the
 // user.
 func (c *Clone) options() []string {
@@ -213,11 +267,9 @@ func (c *Clone) options() []string {
 
 // git runs git and returns its standard output.
 func (c *Clone) git(ctx context.Context, args ...string) ([]byte, error) {
-	program, err := exec.LookPath("git")
+	program, err := Program()
 	if err != nil {
-		return nil, fmt.Errorf("reading %s needs the program git, which is not on the PATH: install it "+
-			"(Debian and Ubuntu: apt install git; macOS: xcode-select --install; Windows: winget install Git.Git): %w",
-			c.remote, errkind.Unsupported)
+		return nil, fmt.Errorf("reading %s: %w", c.remote, err)
 	}
 	options := c.options()
 	if args[0] != "init" {

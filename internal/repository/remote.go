@@ -4,9 +4,12 @@
 package repository
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/url"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -96,6 +99,12 @@ func (r Remote) Name() string {
 		return ""
 	}
 	return strings.TrimSuffix(path.Base(u.Path), ".git")
+}
+
+// Dir returns the folder of the clone in a data folder.
+func (r Remote) Dir(data string) string {
+	sum := sha256.Sum256([]byte(r.String()))
+	return filepath.Join(data, "repositories", hex.EncodeToString(sum[:8]))
 }
 
 // hosts are the services whose addresses of files are known, by host. Each address

@@ -21,6 +21,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/kbmcp"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/search/scope"
 	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 	"github.com/knowhow-mcp/knowhow/internal/source"
@@ -161,11 +162,13 @@ func (s *Server) domain() searchmcp.Domain {
 func sourceDomain(src document.Source) searchmcp.Domain {
 	d := searchmcp.Domain{ID: source.Domain(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
 	if d.Description == "" {
-		what := "Documents in the folder "
-		if info, err := os.Stat(src.Path); err == nil && !info.IsDir() {
+		what, name := "Documents in the folder ", filepath.Base(src.Path)
+		if r, err := repository.Parse(src.Path); err == nil {
+			what, name = "Documents in the repository ", r.Name()
+		} else if info, err := os.Stat(src.Path); err == nil && !info.IsDir() {
 			what = "The file "
 		}
-		d.Description = what + filepath.Base(src.Path)
+		d.Description = what + name
 	}
 	return d
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
 )
 
 var (
@@ -112,15 +113,24 @@ func New(known []document.Source, path, label string) (src document.Source, adde
 		}
 		return document.Source{Label: label, Path: path}, true, nil
 	}
-	base := slug(filepath.Base(path))
-	if reserved(base) {
-		base = slug(filepath.Base(filepath.Dir(path)) + "-" + base)
-	}
+	base := labelOf(path)
 	label = base
 	for n := 2; taken[label].Label != "" || reserved(label); n++ {
 		label = fmt.Sprintf("%s-%d", base, n)
 	}
 	return document.Source{Label: label, Path: path}, true, nil
+}
+
+// labelOf returns the label that a source gets without a request.
+func labelOf(path string) string {
+	name, above := filepath.Base(path), filepath.Base(filepath.Dir(path))
+	if r, err := repository.Parse(path); err == nil {
+		name, above = r.Name(), "git"
+	}
+	if base := slug(name); !reserved(base) {
+		return base
+	}
+	return slug(above + "-" + name)
 }
 
 // A Request is a source that a user names, and what is to change about it.
@@ -169,9 +179,16 @@ func Choose(known []document.Source, requests []Request) (chosen, changed, added
 // folder is one source however its path is spelled. What is neither a folder nor
 // a file is an error of kind errkind.Unsupported.
 func Resolve(name string) (string, error) {
+	if repository.Is(name) {
+		r, err := repository.Parse(name)
+		if err != nil {
+			return "", err
+		}
+		return r.String(), nil
+	}
 	if strings.Contains(name, "://") {
-		return "", fmt.Errorf("source %q is a web address, and this version indexes folders and files: %w", name,
-			errkind.Unsupported)
+		return "", fmt.Errorf("source %q is a web address, and this version indexes folders, files and repositories (git+https://...): %w",
+			name, errkind.Unsupported)
 	}
 	path, err := filepath.Abs(name)
 	if err == nil {

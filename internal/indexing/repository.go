@@ -1,0 +1,100 @@
+package indexing
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
+)
+
+// Times between two looks at a repository.
+const (
+	defaultEvery = time.Hour
+	retryAfter   = time.Minute // after a failure, doubled by each further one
+)
+
+// follow clones a repository and indexes its files, and unless w.Once is set, it
+// fetches what has changed from time to time. While the repository cannot be
+// reached, the files of before remain.
+func (w *Indexer) follow(ctx context.Context, src document.Source) error {
+	remote, err := repository.Parse(src.Path)
+	if err != nil {
+		return err
+	}
+	clone := repository.Open(remote.Dir(w.Dir), remote, os.Environ())
+	every := src.Rules.Every
+	if every == 0 {
+		every = defaultEvery
+	}
+	indexed := ""
+	for wait, retry := every, retryAfter; ; wait = every {
+		commit, err := clone.Update(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			wait = min(retry, every)
+			retry *= 2
+			if commit = clone.Commit(ctx); commit != "" {
+				w.Log.Warn("cannot update the copy of a repository; its files of before are served, and it is tried again",
+					"label", src.Label, "error", err)
+			} else {
+				w.view.finished(ctx, src, nil, err)
+			}
+		} else {
+			retry = retryAfter
+		}
+		if commit != "" && commit != indexed {
+			switch err := w.syncClone(ctx, src, clone, commit, indexed == ""); {
+			case err == nil:
+				indexed = commit
+			case ctx.Err() != nil, errors.Is(err, errkind.Corrupt), errors.Is(err, errRemoved):
+				return err
+			default:
+				wait = min(retryAfter, every)
+			}
+		}
+		if w.Once {
+			return nil // an error has been reported
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// syncClone indexes the files of a commit. first reports whether its result is printed.
+func (w *Indexer) syncClone(ctx context.Context, src document.Source, clone *repository.Clone, commit string, first bool,
+) error {
+	o, leftOut, end, err := w.options(ctx, src, commit)
+	if err != nil {
+		return err
+	}
+	defer end()
+	o.Root = clone.Root()
+	o.URL = func(path string) string { return clone.Remote().Page(commit, path) }
+	modules, err := clone.Submodules(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range modules {
+		o.Missing = append(o.Missing, ingest.LeftOut{Path: m + "/", Reason: ingest.Submodule})
+	}
+	res, err := ingest.New(o).Sync(ctx, src)
+	leftOut.store(ctx, res, err)
+	switch {
+	case errors.Is(err, errRemoved):
+	case first:
+		w.view.finished(ctx, src, res, err)
+	default:
+		w.view.stop(ctx, src.Label, notCanceled(err))
+	}
+	return err
+}
