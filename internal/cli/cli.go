@@ -133,40 +133,40 @@ func (g *group) run(_ context.Context, v *invocation) error {
 	return v.usagef("want a command: %s", g.commands)
 }
 
-// commands returns the program's commands, with new options, in the order of the
-// help text.
+// commands returns the program's commands, with new options. Those with a summary are
+// in [sections].
 func (e Env) commands() []command {
 	all := []command{
-		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, &serveCommand{}},
-		{"mcp", "the same on standard input and output, for the configuration of clients", mcpHelp, &mcpCommand{}},
-		{"search", "search what is indexed", searchHelp, &searchCommand{}},
+		{"serve", "index folders and files, and serve them to agents", serveHelp, &serveCommand{}},
+		{"mcp", "serve on standard input and output, as clients start it", mcpHelp, &mcpCommand{}},
+		{"search", "search what is indexed, without a server", searchHelp, &searchCommand{}},
 		{"read", "print the text of an indexed document", readHelp, &readCommand{}},
 		{"sources", "list the remembered sources, or remove one", sourcesHelp, &sourcesCommand{}},
 		{"status", "show what is indexed, and what is left out", statusHelp, &statusCommand{}},
-		{"fess", "MCP bridge in front of a Fess server", fessHelp, &fessCommand{}},
-		{"datasets", "serve vector datasets over MCP, create, check and search them", datasetsHelp, &datasetsCommand{}},
+		{"fess", "serve the documents of a Fess server to agents", fessHelp, &fessCommand{}},
+		{"datasets", "create, search, check and serve vector datasets", datasetsHelp, &datasetsCommand{}},
 		{"datasets create", "", createHelp, &createCommand{}},
 		{"datasets export", "", exportHelp, &exportCommand{}},
 		{"datasets delete", "", deleteHelp, &deleteCommand{}},
 		{"datasets list", "", listHelp, &listCommand{}},
 		{"datasets search", "", datasetSearchHelp, &datasetSearchCommand{}},
 		{"datasets check", "", checkHelp, &checkCommand{}},
-		{"kb", "serve a knowledge base of notes and files over MCP", kbHelp, &kbCommand{}},
+		{"kb", "serve a knowledge base, to which agents add notes, over MCP", kbHelp, &kbCommand{}},
 		{"kb search", "", kbSearchHelp, &kbSearchCommand{}},
 		{"note", "add, list, get and remove notes of the knowledge base", noteHelp, &group{"add, list, get or rm"}},
 		{"note add", "", noteAddHelp, &noteAddCommand{}},
 		{"note list", "", noteListHelp, &noteListCommand{}},
 		{"note get", "", noteGetHelp, &noteGetCommand{}},
 		{"note rm", "", noteRemoveHelp, &noteRemoveCommand{}},
-		{"engine", "serve a knowledge base over HTTP, without MCP; check it, back it up", engineHelp, &engineCommand{}},
+		{"engine", "serve a knowledge base over HTTP, check it, back it up", engineHelp, &engineCommand{}},
 		{"engine check", "", engineCheckHelp, &engineCheckCommand{}},
 		{"engine backup", "", engineBackupHelp, &engineBackupCommand{}},
 		{"store", "copy documents between data folders and OpenSearch clusters", storeHelp, &group{"copy"}},
 		{"store copy", "", storeCopyHelp, &storeCopyCommand{}},
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, &syncCommand{}},
-		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, &startCommand{}},
+		{"start", "the same, then serve the address at which skills call the tools", startHelp, &startCommand{}},
 		{"call", "call a tool of an MCP server", callHelp, &callCommand{}},
-		{"completion", "print a script with which a shell completes commands, flags and labels",
+		{"completion", "print a script with which a shell completes commands",
 			completionHelp, &completionCommand{}},
 		{"__complete", "", completeHelp, &completeCommand{}},
 		{"health", "check that a server of this program answers", healthHelp, &healthCommand{}},
@@ -203,12 +203,17 @@ func (v *invocation) warn(message string) {
 // Main runs the command named in args and returns the exit status: 0 for
 // success, including a server that was ended by its client or by a signal other
 // than an interrupt; 1 for failure; 2 for wrong usage; 130 for an interrupt.
-// args do not include the program's name. The commands own stdin, stdout and
+// Without args it prints the first steps if stdout is a terminal, otherwise the
+// usage, with status 2. args do not include the program's name. The commands own stdin, stdout and
 // stderr until Main returns. A stdio server may leave a pending read of stdin.
 func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, stderr io.Writer) int {
 	v := &invocation{Env: env, name: env.Program, stdin: stdin, stdout: stdout, stderr: stderr}
 	if env.Command != "" && (len(args) == 0 || !isMeta(args[0])) {
 		args = append([]string{env.Command}, args...)
+	}
+	if len(args) == 0 && env.Commands == nil && terminal.NewScreen(stdout, env.Lookup).Terminal() {
+		_, err := io.WriteString(stdout, firstSteps(env))
+		return v.fail(ctx, err)
 	}
 	if len(args) == 0 {
 		fmt.Fprint(stderr, overview(env))

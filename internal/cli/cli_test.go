@@ -401,3 +401,24 @@ func TestFindFessConfig(t *testing.T) {
 		t.Errorf("findFessConfig differs (-want +got):\n%s", diff)
 	}
 }
+
+// TestSections checks that the overview has every command that is not listed
+// elsewhere, once.
+func TestSections(t *testing.T) {
+	v, _ := testInvocation(nil)
+	text := overview(v.Env)
+	for _, c := range v.commands() {
+		want := 1
+		if c.summary == "" {
+			want = 0
+		}
+		if n := strings.Count(text, "\n  "+c.name+" "); n != want {
+			t.Errorf("the overview lists %s %d times, want %d", c.name, n, want)
+		}
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if len(line) > helpWidth {
+			t.Errorf("the overview has a line of %d bytes: %s", len(line), line)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 )
 
 const helpHelp = `Usage: {cmd} [COMMAND]
@@ -41,6 +42,17 @@ func (o *helpCommand) run(_ context.Context, v *invocation) error {
 	return err
 }
 
+// sections are the commands in the overview, those first that most people need. The
+// others are for those who know that they need them.
+var sections = []struct{ title, commands string }{
+	{"Commands that most people need", "serve connect search read status doctor"},
+	{"Notes and files that agents add", "note kb"},
+	{"Skills made from MCP servers", "sync start call"},
+	{"Vector datasets", "datasets"},
+	{"A Fess server", "fess"},
+	{"Administration", "mcp sources engine store health completion version help"},
+}
+
 // overview returns the list of commands.
 func overview(e Env) string {
 	var b strings.Builder
@@ -50,14 +62,40 @@ func overview(e Env) string {
 	} else {
 		fmt.Fprintf(&b, "%s turns MCP servers into skills that agents load when they need them.\n\n", e.Program)
 	}
-	fmt.Fprintf(&b, "Usage: %s COMMAND [FLAGS]\n\nCommands:\n", e.Program)
-	for _, c := range e.commands() {
-		if c.summary == "" {
-			continue
+	fmt.Fprintf(&b, "Usage: %s COMMAND [FLAGS]\n", e.Program)
+	for _, s := range sections {
+		title := "\n" + s.title + ":\n"
+		for name := range strings.FieldsSeq(s.commands) {
+			if c, ok := e.find(name); ok {
+				fmt.Fprintf(&b, "%s  %-10s  %s\n", title, c.name, c.summary)
+				title = ""
+			}
 		}
-		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
 	}
 	fmt.Fprintf(&b, "\nRun %q for a command's flags and examples.\n", e.Program+" help COMMAND")
+	return b.String()
+}
+
+// firstSteps returns what the program without a command prints on a terminal: what it
+// can do, and what to type next.
+func firstSteps(e Env) string {
+	steps := []struct{ command, arguments, does string }{
+		{"serve", "~/my-documents", "index a folder and serve it to agents"},
+		{"connect", "claude-code ~/my-documents", "let Claude Code use it"},
+		{"search", `"how long is the warranty?"`, "search it yourself"},
+		{"status", "", "show what is indexed"},
+		{"doctor", "", "find out why something does not work"},
+		{"help", "", "list all commands"},
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s lets AI agents search and read your documents.\n\n", e.Program)
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for _, s := range steps {
+		if _, ok := e.find(s.command); ok {
+			fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(e.Program+" "+s.command+" "+s.arguments), s.does)
+		}
+	}
+	_ = w.Flush() // to a strings.Builder, which returns no error
 	return b.String()
 }
 

@@ -65,6 +65,14 @@ func TestSearchOnATerminal(t *testing.T) {
 	}
 }
 
+// TestFirstSteps checks what the program without a command prints on a terminal.
+func TestFirstSteps(t *testing.T) {
+	got := onTerminal(t, nil)
+	if n := strings.Count(got, "\n"); n > 10 || !strings.Contains(got, "  knowhow serve ~/my-documents ") {
+		t.Errorf("knowhow prints %d lines, want at most 10 with the first steps:\n%s", n, got)
+	}
+}
+
 // TestHostileDocuments prints documents whose names, titles and texts contain
 // sequences that control terminals, on a terminal and in a pipe.
 func TestHostileDocuments(t *testing.T) {
