@@ -38,7 +38,7 @@ Examples:
   {cmd}
   {cmd} --datasets ~/datasets --tool-names underscore
   {cmd} --transport http --addr 127.0.0.1:7412
-  {cmd} create --id handbook --source ~/handbook
+  {cmd} create handbook ~/handbook
 `
 
 const listHelp = `Usage: {cmd} [FLAGS]
@@ -61,7 +61,7 @@ Searches a dataset. Several ids are separated by commas.
 
 Examples:
   {cmd} handbook "How many days of leave do I have?"
-  {cmd} --top-k 3 --json handbook,policies travel expenses
+  {cmd} --top 3 --json handbook,policies travel expenses
 `
 
 const checkHelp = `Usage: {cmd} [FLAGS] [ID]
@@ -85,11 +85,11 @@ type datasetsDir struct {
 // A datasetsCommand serves datasets.
 type datasetsCommand struct {
 	datasetsDir
-	Data          string `flag:"data" value:"DIR" help:"accepted, as by every server, and ignored: --datasets names the folder"`
+	noData        `why:"--datasets names the folder"`
 	levelFlag     `standard:"info"`
 	transportFlag `words:"stdio|http" standard:"stdio"`
-	Addr          string           `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:7412" help:"HTTP: address to listen on"`
-	Token         token            `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" help:"HTTP: token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
+	Addr          string `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:7412" help:"HTTP: address to listen on"`
+	tokenFlag     `http:"HTTP: " more:"; required to listen on other addresses than loopback"`
 	Names         datasetmcp.Names `flag:"tool-names" value:"dotted|underscore" default:"dotted" help:"names of the tools: knowledge.search and knowledge.listDatasets, or knowledge_search and knowledge_list_datasets for clients that refuse dots"`
 	revisionFlag  `words:"latest|2025-03-26|2024-11-05" standard:"latest"`
 	httpFlags
@@ -193,7 +193,7 @@ func (o *listCommand) run(ctx context.Context, v *invocation) error {
 // noDatasets prints what to do if there is no dataset.
 func (v *invocation) noDatasets(r *dataset.Registry) error {
 	_, err := fmt.Fprintf(v.stderr,
-		"There are no datasets in %s. Create one with: %s datasets create --id ID --source FOLDER\n",
+		"There are no datasets in %s. Create one with: %s datasets create ID FOLDER\n",
 		sanitize.Escape(r.Dir()), v.Program)
 	return err
 }
@@ -201,7 +201,7 @@ func (v *invocation) noDatasets(r *dataset.Registry) error {
 // A datasetSearchCommand searches datasets.
 type datasetSearchCommand struct {
 	datasetsDir
-	TopK int `flag:"top-k" value:"N" range:"1-100" help:"number of results, from 1 to 100; by default that of the dataset"`
+	Top int `flag:"top,top-k" value:"N" range:"1-100" help:"number of results, from 1 to 100; by default that of the dataset"`
 	jsonFlag
 	searchModelFlags
 	IDs   string `arg:"ID"`
@@ -209,7 +209,7 @@ type datasetSearchCommand struct {
 }
 
 func (o *datasetSearchCommand) run(ctx context.Context, v *invocation) error {
-	q := dataset.Query{Datasets: strings.Split(o.IDs, ","), Text: o.Query, TopK: o.TopK}
+	q := dataset.Query{Datasets: strings.Split(o.IDs, ","), Text: o.Query, TopK: o.Top}
 	if slices.Contains(q.Datasets, "") {
 		return v.usagef("ID: got %q, want ids of datasets, separated by commas", o.IDs)
 	}

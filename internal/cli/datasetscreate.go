@@ -22,7 +22,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
-const createHelp = `Usage: {cmd} --id ID --source PATH [FLAGS]
+const createHelp = `Usage: {cmd} [FLAGS] ID PATH ...
 
 Creates a dataset from folders and files: their texts are cut into passages of
 about 180 words, and each gets a vector. MCPower and FAISS can read the dataset,
@@ -32,11 +32,10 @@ the new one is complete.
 {flags}
 
 Examples:
-  {cmd} --id handbook --source ~/handbook
-  {cmd} --id api --name "API" --description "Reference of our API" \
-      --source ./docs --source ./README.md --top-k 8
-  {cmd} --id handbook --source ~/handbook --force
-  {cmd} --id notes --source ~/notes --embedder none
+  {cmd} handbook ~/handbook
+  {cmd} --name "API" --description "Reference of our API" api ./docs ./README.md
+  {cmd} --force handbook ~/handbook
+  {cmd} --embedder none notes ~/notes
 `
 
 const exportHelp = `Usage: {cmd} [FLAGS] ID
@@ -66,14 +65,16 @@ Examples:
 
 // A createCommand creates a dataset and prints a summary.
 type createCommand struct {
-	ID          datasetID  `flag:"id" value:"ID" help:"id of the dataset: a-z, 0-9 and \"-\", at most 64 characters; required"`
-	Sources     []filePath `flag:"source" value:"PATH" help:"folder or file with the texts; required"`
+	ID          datasetID  `flag:"id" value:"ID" help:"id of the dataset, in place of the first operand: a-z, 0-9 and \"-\", at most 64 characters"`
+	Sources     []filePath `flag:"source" value:"PATH" help:"folder or file with the texts, in addition to the operands"`
 	Name        string     `flag:"name" value:"TEXT" range:"1-128" help:"name for people, at most 128 characters; by default the id"`
 	Description string     `flag:"description" value:"TEXT" range:"1-512" help:"what the texts are about, at most 512 characters; agents choose a dataset by it"`
 	datasetsDir
-	TopK       int `flag:"top-k" value:"N" range:"1-100" help:"default number of results of a search, from 1 to 100 (default 5)"`
+	Top        int `flag:"top,top-k" value:"N" range:"1-100" help:"default number of results of a search, from 1 to 100 (default 5)"`
 	modelFlags `model:"model that makes the vectors"`
 	Force      bool `flag:"force" help:"replace the dataset with the same id"`
+
+	Operands []string `arg:"ID PATH"`
 }
 
 // A datasetID is the id of a new dataset.
@@ -88,11 +89,8 @@ func (id *datasetID) set(s string) error {
 }
 
 func (o *createCommand) run(ctx context.Context, v *invocation) error {
-	switch {
-	case o.ID == "":
-		return v.usagef("--id is missing")
-	case len(o.Sources) == 0:
-		return v.usagef("--source is missing")
+	if err := o.takeOperands(v); err != nil {
+		return err
 	}
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines // all output must clear the progress bar first
@@ -104,7 +102,7 @@ func (o *createCommand) run(ctx context.Context, v *invocation) error {
 	var bar terminal.Bar
 	created, err := dataset.Create(ctx, dataset.CreateOptions{
 		Dir: string(o.Dir), ID: string(o.ID), Name: o.Name, Description: o.Description,
-		DefaultTopK: o.TopK, Sources: stringsOf(o.Sources), Replace: o.Force,
+		DefaultTopK: o.Top, Sources: stringsOf(o.Sources), Replace: o.Force,
 		Embedder: embedder, Model: model,
 		Report: func(p dataset.Progress) {
 			if bar.What != p.What {
@@ -118,9 +116,9 @@ func (o *createCommand) run(ctx context.Context, v *invocation) error {
 	lines.Show(terminal.Bar{})
 	switch {
 	case errors.Is(err, errkind.Conflict):
-		return &hintError{err, "Replace a dataset with --force, or choose another --id."}
+		return &hintError{err, "Replace a dataset with --force, or choose another id."}
 	case errors.Is(err, errkind.NotFound) && ctx.Err() == nil:
-		return &hintError{err, "Name a folder or a file with text in --source."}
+		return &hintError{err, "Name a folder or a file with text."}
 	case err != nil:
 		return explainModel(err)
 	}
@@ -140,6 +138,31 @@ func (o *createCommand) run(ctx context.Context, v *invocation) error {
 	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program,
 		sanitize.Escape(string(o.Dir)), o.ID)
 	fmt.Fprint(v.stderr, datasetsSnippet(string(o.Dir)))
+	return nil
+}
+
+// takeOperands adds the operands to the flags: the id, unless a flag names it, and
+// sources.
+func (o *createCommand) takeOperands(v *invocation) error {
+	paths := o.Operands
+	if o.ID == "" && len(paths) > 0 {
+		if err := o.ID.set(paths[0]); err != nil {
+			return v.usagef("ID: got %q, %v", paths[0], err)
+		}
+		paths = paths[1:]
+	}
+	for _, path := range paths {
+		if path == "" {
+			return v.usagef("PATH is empty")
+		}
+		o.Sources = append(o.Sources, filePath(v.expand(path)))
+	}
+	switch {
+	case o.ID == "":
+		return v.usagef("ID is missing")
+	case len(o.Sources) == 0:
+		return v.usagef("PATH is missing: name a folder or a file with texts")
+	}
 	return nil
 }
 

@@ -107,7 +107,7 @@ func TestDocumentedFlags(t *testing.T) {
 	known := map[string]bool{"help": true, "version": true}
 	for _, c := range v.commands() {
 		for _, d := range newFlagSet(v, c.options).flags {
-			known[d.Name] = true
+			known[d.Name], known[d.alias] = true, true
 		}
 	}
 	for _, name := range []string{"serve.md", "command-line.md", "notes.md", "datasets.md", "fess.md", "skills.md",

@@ -25,19 +25,14 @@ Agents use it through "knowhow kb".
 
 Examples:
   {cmd}
-  {cmd} --addr 0.0.0.0:8000 --api-key "$KB_API_KEY" --data /var/lib/knowhow
+  {cmd} --addr 0.0.0.0:8000 --token "$TOKEN" --data /var/lib/knowhow
   {cmd} backup /backups/kb.db
 `
 
-// baseData chooses the data folder of a knowledge base.
-type baseData struct {
-	Data string `flag:"data" value:"DIR" env:"KB_DATA_DIR" help:"data folder; by default that of serve, which KNOWHOW_DATA names"`
-}
-
 // An engineCommand serves a knowledge base over HTTP.
 type engineCommand struct {
-	Addr string `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:8000" env:"KB_ENGINE_ADDR" help:"address to listen on"`
-	Key  token  `flag:"api-key,token" value:"KEY" env:"KB_API_KEY,KNOWHOW_TOKEN" help:"key that every caller must send as Authorization: Bearer"`
+	Addr      string `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:8000" env:"KB_ENGINE_ADDR" help:"address to listen on"`
+	tokenFlag `synonym:",api-key" variable:"KB_API_KEY,"`
 	baseData
 	storeFlags
 	serverEmbedder `of:"the knowledge base"`
@@ -47,7 +42,7 @@ type engineCommand struct {
 }
 
 func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
-	s, err := v.newServer("http", o.Addr, o.Level, o.Key, o.httpFlags)
+	s, err := v.newServer("http", o.Addr, o.Level, o.Token, o.httpFlags)
 	if err != nil {
 		return err
 	}
@@ -64,7 +59,7 @@ func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
 	s.guard.Refuse = kbserver.Refuse
 	s.guard.Routes = []httpguard.Route{kbserver.Route(kbserver.Options{Base: base, TempDir: kb.Incoming(dir),
 		MaxUpload: int64(o.MaxUpload), Log: s.log})}
-	s.public = "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_API_KEY, or listen on 127.0.0.1"
+	s.public = "every machine that reaches this address can read and change the knowledge base: set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1"
 	return s.serve(ctx)
 }
 
@@ -138,7 +133,7 @@ func (v *invocation) withIndex(ctx context.Context, data string, f func(*index.I
 	}
 	if x == nil {
 		return &hintError{fmt.Errorf("%s has no knowledge base", dir),
-			"Name its data folder with --data or KB_DATA_DIR."}
+			"Name its data folder with --data or KNOWHOW_DATA."}
 	}
 	return errors.Join(f(x), x.Close())
 }

@@ -94,7 +94,7 @@ func boundLines(message string) string {
 // argumentNames has what the arguments of tools and of the knowledge base are
 // called on the command line.
 var argumentNames = map[string]string{
-	"query": "QUERY", "start": "--start", "num": "--top", "top": "--top", "topK": "--top-k", "lang": "--lang",
+	"query": "QUERY", "start": "--start", "num": "--top", "top": "--top", "topK": "--top", "lang": "--lang",
 	"sort": "--sort",
 	"path": "PATH", "section": "--section", "from": "--from", "cursor": "--cursor",
 	"text": "TEXT", "title": "--title", "collection": "--collection", "tags": "--tag",

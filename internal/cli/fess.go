@@ -38,12 +38,12 @@ Examples:
 // A fessCommand serves the bridge until its client or a signal ends it.
 type fessCommand struct {
 	Config        filePath `flag:"config" value:"FILE" help:"configuration file; by default the first of ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and ~/.mcp-fess/config.json that exists"`
-	Data          string   `flag:"data" value:"DIR" help:"accepted, as by every server, and ignored: the bridge stores nothing"`
+	noData        `why:"the bridge stores nothing"`
 	transportFlag `words:"stdio|http" standard:"stdio"`
-	Token         token `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" help:"HTTP: token that every caller must send as Authorization: Bearer; takes precedence over security.httpAuthToken"`
-	Level         level `flag:"log-level" value:"debug|info|warn|error" env:"KNOWHOW_LOG_LEVEL" help:"least level of the log; takes precedence over logging.level"`
-	Debug         bool  `flag:"debug" help:"log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"`
-	Cody          bool  `flag:"cody" help:"use MCP revision 2024-11-05"`
+	tokenFlag     `http:"HTTP: " more:"; takes precedence over security.httpAuthToken"`
+	levelFlag     `more:"; by default logging.level of the configuration, or info"`
+	Debug         bool `flag:"debug" help:"log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"`
+	Cody          bool `flag:"cody" help:"use MCP revision 2024-11-05"`
 	revisionFlag  `words:"2025-03-26|2024-11-05|latest" standard:"2025-03-26"`
 	httpFlags
 	FessToken string `env:"FESS_API_TOKEN" help:"access token for Fess; takes precedence over fessAuth.accessToken"`

@@ -107,7 +107,7 @@ func (f *flagSet) declare(options reflect.Value, fill func(string) string) {
 		case isFlag || isVariable:
 			d := &flag{Value: get("value"), Default: get("default"), Help: get("help")}
 			d.Name, d.alias, _ = strings.Cut(fill(name), ",")
-			d.Env, d.aliasEnv, _ = strings.Cut(env, ",")
+			d.Env, d.aliasEnv, _ = strings.Cut(fill(env), ",")
 			d.what, d.secret = tag.Lookup("secret")
 			if field.Type() == reflect.TypeFor[token]() {
 				d.what, d.secret = "token", true

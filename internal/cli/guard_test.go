@@ -51,10 +51,19 @@ func awaitOutput(t *testing.T, args []string, texts ...string) {
 
 // begin starts a command. done is closed when it has ended; stop ends it.
 func begin(t *testing.T, args []string) (out *transcript, done chan struct{}, stop func()) {
+	return beginIn(t, nil, args)
+}
+
+// beginIn is begin with environment variables.
+func beginIn(t *testing.T, variables map[string]string, args []string) (
+	out *transcript, done chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	out, done = newTranscript(), make(chan struct{})
 	status := make(chan int, 1)
-	env := cli.Env{Program: "knowhow", Lookup: func(string) (string, bool) { return "", false }}
+	env := cli.Env{Program: "knowhow", Lookup: func(name string) (string, bool) {
+		value, ok := variables[name]
+		return value, ok
+	}}
 	go func() {
 		defer close(done)
 		status <- cli.Main(ctx, args, env, strings.NewReader(""), out, out)

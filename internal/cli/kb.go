@@ -165,7 +165,7 @@ func explainEngine(err error) error {
 type kbCommand struct {
 	baseFlags
 	Addr           string `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:8765" env:"KB_MCP_ADDR" help:"HTTP: address to listen on"`
-	AgentKey       token  `flag:"api-key,token" value:"KEY" env:"KB_MCP_API_KEY,KNOWHOW_TOKEN" help:"HTTP: key that every agent must send as Authorization: Bearer"`
+	tokenFlag      `synonym:",api-key" variable:"KB_MCP_API_KEY," http:"HTTP: "`
 	serverEmbedder `of:"the knowledge base"`
 	transportFlag  `words:"http|stdio" standard:"http"`
 	levelFlag      `standard:"warn"`
@@ -196,7 +196,7 @@ func (n *byteCount) set(s string) error {
 // run serves a knowledge base until ctx ends or, on stdio, the client
 // disconnects.
 func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
-	s, err := v.newServer(o.Transport, o.Addr, o.Level, o.AgentKey, o.httpFlags)
+	s, err := v.newServer(o.Transport, o.Addr, o.Level, o.Token, o.httpFlags)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 	kbmcp.Register(s.mcp, tools)
 	s.guard.Routes = []httpguard.Route{uploads.Route(uploadPath)}
 	s.background = func(ctx context.Context) { v.checkEngine(ctx, base) }
-	s.public = "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_MCP_API_KEY, or listen on 127.0.0.1"
+	s.public = "every machine that reaches this address can read and change the knowledge base: set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1"
 	s.ready = func(url string) { s.printSnippets("kb", url, "KB_MCP_API_KEY") }
 	return s.serve(ctx)
 }
@@ -235,7 +235,7 @@ func (o *kbCommand) uploads(v *invocation) (a *kbmcp.Uploads, remove func(), err
 	if o.URL != "" && o.Data == "" {
 		if temporary, err = os.MkdirTemp("", "knowhow-uploads-"); err != nil {
 			return nil, nil, &hintError{fmt.Errorf("creating a folder for uploads: %w", err),
-				"Name a folder with --data or KB_DATA_DIR."}
+				"Name a folder with --data or KNOWHOW_DATA."}
 		}
 		dir = temporary
 	} else {

@@ -15,7 +15,23 @@ import (
 
 // dataFlag chooses the data folder.
 type dataFlag struct {
-	Data string `flag:"data" value:"DIR" env:"KNOWHOW_DATA" help:"data folder; by default $XDG_DATA_HOME/knowhow, otherwise ~/.local/share/knowhow; on macOS and Windows the platform's own folder for data"`
+	Data string `flag:"data" value:"DIR" env:"{variable}KNOWHOW_DATA" help:"data folder; by default $XDG_DATA_HOME/knowhow, otherwise ~/.local/share/knowhow; on macOS and Windows the platform's own folder for data"`
+}
+
+// baseData is dataFlag for a knowledge base.
+type baseData struct {
+	dataFlag `variable:"KB_DATA_DIR,"`
+}
+
+// noData is dataFlag for servers without a data folder, whose flags are otherwise the
+// same.
+type noData struct {
+	Data string `flag:"data" value:"DIR" help:"accepted, as by every server, and ignored: {why}"`
+}
+
+// tokenFlag is the token that the callers of a server must send.
+type tokenFlag struct {
+	Token token `flag:"token{synonym}" value:"TOKEN" env:"{variable}KNOWHOW_TOKEN" help:"{http}token that every caller must send as Authorization: Bearer{more}"`
 }
 
 // jsonFlag makes a command print JSON.
@@ -41,7 +57,7 @@ type httpFlags struct {
 
 // levelFlag chooses what a server logs.
 type levelFlag struct {
-	Level level `flag:"log-level" value:"debug|info|warn|error" default:"{standard}" env:"KNOWHOW_LOG_LEVEL" help:"least level of the messages on stderr"`
+	Level level `flag:"log-level" value:"debug|info|warn|error" default:"{standard}" env:"KNOWHOW_LOG_LEVEL" help:"least level of the log{more}"`
 }
 
 // A level is the name of a level of the log in lower case, "" for none.

@@ -96,7 +96,7 @@ type serveFlags struct {
 	Tools          toolGroups  `flag:"tools" value:"GROUPS" default:"search" help:"groups of tools to offer, separated by commas: search; fess, the other tools of the bridge; kb, the tools of the knowledge base, which write notes and files; openai, the two tools that ChatGPT expects; a group that is not named is not offered"`
 	Domain         domainID    `flag:"domain" value:"ID" help:"domain of /mcp, with which tool names begin; by default the label of the only source, or all"`
 	DomainName     string      `flag:"domain-name" value:"NAME" help:"name of that domain, for people and agents"`
-	Token          token       `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" help:"token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
+	tokenFlag      `more:"; required to listen on other addresses than loopback"`
 	serverEmbedder `of:"the sources"`
 	levelFlag      `standard:"warn"`
 	NoWatch        bool   `flag:"no-watch" help:"look for changes only at the start"`

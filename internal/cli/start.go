@@ -29,7 +29,7 @@ without changing a skill.
 
 Examples:
   {cmd} --mcp-settings mcp_settings.json
-  {cmd} --mcp-settings ~/.claude.json --port 4444 --log-level WARN
+  {cmd} --mcp-settings ~/.claude.json --port 4444 --log-level warn
   curl -sS http://127.0.0.1:3333/servers
 `
 
@@ -49,7 +49,7 @@ type startCommand struct {
 	syncFlags
 	Port        int           `flag:"port" value:"PORT" default:"3333" range:"0-65535" help:"port to listen on, on 127.0.0.1; 0 is any free one"`
 	IdleTimeout time.Duration `flag:"idle-timeout" value:"DURATION" default:"10m" help:"end a server that was not used for this long"`
-	Token       token         `flag:"token" value:"TOKEN" env:"MCP_BRIDGE_TOKEN,KNOWHOW_TOKEN" help:"token that every caller must send"`
+	tokenFlag   `variable:"MCP_BRIDGE_TOKEN,"`
 }
 
 func (o *startCommand) run(ctx context.Context, v *invocation) error {

@@ -61,7 +61,7 @@ func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
 		return nil, e
 	}
 	lines := terminal.NewLines(v.stderr, nil)
-	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.Level.Level)), lines: lines}
+	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.Level.level())), lines: lines}
 	var err error
 	if y.base, err = os.Getwd(); err != nil {
 		return nil, err

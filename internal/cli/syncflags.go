@@ -4,10 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,21 +39,11 @@ type syncFlags struct {
 	Exclude     globs         `flag:"exclude" value:"GLOB" help:"leave out these tools"`
 	Strict      bool          `flag:"strict" help:"exit with status 1 if any server fails, not only if all do"`
 	Timeout     time.Duration `flag:"timeout" value:"DURATION" default:"30s" help:"time limit for starting a server, and for one call"`
-	Level       syncLevel     `flag:"log-level" value:"LEVEL" default:"INFO" env:"KNOWHOW_LOG_LEVEL" help:"DEBUG, INFO, WARN or ERROR"`
+	levelFlag   `standard:"info"`
 }
 
 // defaultOutputDir is the default of --output-dir.
 const defaultOutputDir = "mcp-skills"
-
-// A syncLevel is the least level of the log of sync.
-type syncLevel struct{ slog.Level }
-
-func (l *syncLevel) set(s string) error {
-	if !slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, strings.ToUpper(s)) {
-		return errors.New("want DEBUG, INFO, WARN or ERROR")
-	}
-	return l.UnmarshalText([]byte(s))
-}
 
 // configHash is the hash of all inputs of the skills except the answers of the
 // servers. As long as it is the same, so are the skills of servers that have

@@ -149,7 +149,7 @@ func TestReadingCreatesNothing(t *testing.T) {
 		{"note rm 1", 1, "", "Add a note with: knowhow note add TEXT\n"},
 		{"kb search a", 1, "", "Add a note with: knowhow note add TEXT\n"},
 		{"kb search --json a", 1, "", "there is no knowledge base"},
-		{"engine check", 1, "", "Name its data folder with --data or KB_DATA_DIR.\n"},
+		{"engine check", 1, "", "Name its data folder with --data or KNOWHOW_DATA.\n"},
 		{"search a", 1, "", "Index a folder with: knowhow serve FOLDER\n"},
 		{"read a", 1, "", "Index a folder with: knowhow serve FOLDER\n"},
 		{"status", 0, "", "Index a folder with: knowhow serve FOLDER\n"},
