@@ -22,14 +22,16 @@ one knowledge domain: the documents with one Fess label.
 
 {flags}
 
-The smallest configuration file:
+With --url and --label, no configuration file is needed or read, and logs are
+written to stderr. The smallest configuration file:
   {
     "fessBaseUrl": "http://localhost:8080",
     "domain": {"id": "finance", "name": "Finance", "labelFilter": "finance"}
   }
-Logs are written to the folder log beside it.
+Its logs are written to the folder log beside it.
 
 Examples:
+  {cmd} --url http://localhost:8080 --label finance
   {cmd}
   {cmd} --config finance.json --debug
   {cmd} --transport http
@@ -37,16 +39,54 @@ Examples:
 
 // A fessCommand serves the bridge until its client or a signal ends it.
 type fessCommand struct {
+	URL           fessURL  `flag:"url" value:"URL" secret:"" help:"address of the Fess server, in place of a configuration file (fessBaseUrl)"`
+	Label         label    `flag:"label" value:"NAME" help:"with --url: the Fess label of the documents (domain.labelFilter), from which the id of the domain is made"`
+	Name          string   `flag:"name" value:"TEXT" range:"1-128" help:"with --url: name of the domain, for people and agents (domain.name); by default the label"`
 	Config        filePath `flag:"config" value:"FILE" help:"configuration file; by default the first of ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and ~/.mcp-fess/config.json that exists"`
 	noData        `why:"the bridge stores nothing"`
 	transportFlag `words:"stdio|http" standard:"stdio"`
 	tokenFlag     `http:"HTTP: " more:"; takes precedence over security.httpAuthToken"`
 	levelFlag     `more:"; by default logging.level of the configuration, or info"`
-	Debug         bool `flag:"debug" help:"log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"`
+	Debug         bool `flag:"debug" help:"log everything, with a configuration file to a separate file DATE_TIME_server.log, with the time since the start on each line"`
 	Cody          bool `flag:"cody" help:"use MCP revision 2024-11-05"`
 	revisionFlag  `words:"2025-03-26|2024-11-05|latest" standard:"2025-03-26"`
 	httpFlags
 	FessToken string `env:"FESS_API_TOKEN" help:"access token for Fess; takes precedence over fessAuth.accessToken"`
+}
+
+// A fessURL is the address of a Fess server, "" for none.
+type fessURL string
+
+func (u *fessURL) set(s string) error {
+	*u = fessURL(s)
+	if want := fessconfig.WantURL(s); want != "" {
+		return errors.New("want " + want)
+	}
+	return nil
+}
+
+// config returns the configuration that the flags name, with warnings for the user.
+// path is that of the file, "" if there is none.
+func (o *fessCommand) config(v *invocation) (c *fessconfig.Config, path string, warnings []string, err error) {
+	switch {
+	case o.URL != "" && o.Config != "":
+		return nil, "", nil, v.usagef("--url and --config exclude each other")
+	case o.URL != "" && o.Label == "":
+		return nil, "", nil, v.usagef("--label is missing: name the Fess label of the documents")
+	case o.URL != "":
+		return fessconfig.New(string(o.URL), string(o.Label), o.Name), "", nil, nil
+	case o.Label != "" || o.Name != "":
+		return nil, "", nil, v.usagef("--url is missing: --label and --name are for a server without a configuration file")
+	case o.Config != "":
+		path = string(o.Config)
+	default:
+		if path, err = v.findFessConfig(); err != nil {
+			return nil, "", nil, err
+		}
+	}
+	c, warnings, err = fessconfig.Read(path, fessconfig.Options{Env: v.Lookup, Home: v.home(),
+		HTTP: o.Transport == "http"})
+	return c, path, warnings, err
 }
 
 func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
@@ -56,14 +96,7 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 		}
 		o.Revision = mcpserver.Cody
 	}
-	path := string(o.Config)
-	if path == "" {
-		if path, err = v.findFessConfig(); err != nil {
-			return err
-		}
-	}
-	options := fessconfig.Options{Env: v.Lookup, Home: v.home(), HTTP: o.Transport == "http"}
-	c, warnings, err := fessconfig.Read(path, options)
+	c, path, warnings, err := o.config(v)
 	if err != nil {
 		return err
 	}
@@ -142,8 +175,8 @@ func (v *invocation) findFessConfig() (string, error) {
 	if path == "" {
 		return "", &hintError{
 			fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
-			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0],
-				v.name+" --help"),
+			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one. Or name the server: %s --url URL --label NAME",
+				tried[0], v.name+" --help", v.name),
 		}
 	}
 	return path, nil

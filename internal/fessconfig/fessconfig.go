@@ -4,6 +4,7 @@
 package fessconfig
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/config"
+	"github.com/knowhow-mcp/knowhow/internal/source"
 )
 
 // A Config is a configuration file (FRS 4.1 and the keys that were added to it).
@@ -61,7 +63,7 @@ type Config struct {
 	Logging struct {
 		Level      string `json:"level"`
 		RetainDays int    `json:"retainDays"` // 0 keeps
-		Dir        string `json:"dir"`        // relative to the configuration file; default log
+		Dir        string `json:"dir"`        // relative to the configuration file; default log; "" without a file
 	} `json:"logging"`
 
 	Security struct {
@@ -102,6 +104,18 @@ func defaults() *Config {
 	c.ContentFetch.TimeoutMs = 20_000
 	c.ContentFetch.AllowedSchemes = []string{"http", "https"}
 	c.ContentFetch.FessCache = "policy"
+	return c
+}
+
+// New returns the configuration without a file: the defaults, for the documents with a
+// label of the server at an address, for which [WantURL] must return "". The id of the
+// domain is made of the label, and so is its name if name is "". There is no folder
+// for logs.
+func New(address, label, name string) *Config {
+	c := defaults()
+	c.FessBaseURL = address
+	c.Domain.ID, c.Domain.Name, c.Domain.LabelFilter = source.Domain(label), cmp.Or(name, label), label
+	c.Logging.Dir = ""
 	return c
 }
 

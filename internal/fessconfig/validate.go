@@ -90,15 +90,23 @@ func (c *Config) check(file *config.File, http bool) (warnings []string, err err
 	return k.warnings, errors.Join(all...)
 }
 
+// WantURL returns what is permitted as the address of a Fess server, or "" if address
+// is.
+func WantURL(address string) string {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return "an absolute http or https URL such as http://localhost:8080"
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "a URL without user name, query and fragment; an access token belongs in fessAuth.accessToken"
+	}
+	return ""
+}
+
 // checkFess checks the connection to Fess.
 func (c *Config) checkFess(k *checker, http bool) {
-	u, err := url.Parse(c.FessBaseURL)
-	absolute := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
-	k.want(absolute, "fessBaseUrl", "an absolute http or https URL such as http://localhost:8080")
-	if absolute {
-		k.want(u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "", "fessBaseUrl",
-			"a URL without user name, query and fragment; an access token belongs in fessAuth.accessToken")
-	}
+	want := WantURL(c.FessBaseURL)
+	k.want(want == "", "fessBaseUrl", want)
 	k.word("fessApi", c.FessAPI, "auto", "v1", "v2")
 	k.refuse(c.FessAuth.PassThrough && !http, "fessAuth.passThrough",
 		"callers send their tokens in HTTP headers; serve the bridge over HTTP")

@@ -30,7 +30,7 @@ const (
 // Options configure a Log.
 type Options struct {
 	// Dir is the folder. If it does not exist, it is created with permissions
-	// for its owner only.
+	// for its owner only. With "", all lines are written to Fallback.
 	Dir string
 
 	// Debug writes all levels into a separate file for this process, named
@@ -59,7 +59,7 @@ type Options struct {
 	// "choose another folder"; "" adds nothing.
 	Hint string
 
-	// Fallback receives the lines that cannot be written into Dir; nil discards
+	// Fallback receives the lines that are not written into Dir; nil discards
 	// them.
 	Fallback io.Writer
 }
@@ -86,6 +86,10 @@ func Open(o Options) *Log {
 	}
 	start := time.Now()
 	l := &Log{cleaner: func() {}}
+	if o.Dir == "" {
+		l.Logger = slog.New(newHandler(o, o.Fallback, time.Time{}))
+		return l
+	}
 	file, err := openIn(o, start)
 	if err != nil {
 		l.Logger = slog.New(newHandler(o, o.Fallback, time.Time{}))
