@@ -23,7 +23,7 @@ var deps = map[string]string{
 	"errkind": "", "document": "", "search": "query document",
 
 	// Configuration, logging, output and formats.
-	"config": "spell sanitize", "logfile": "",
+	"config": "spell sanitize", "configfile": "", "logfile": "",
 	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
 	// Text processing without access to disk or network.

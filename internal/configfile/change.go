@@ -1,0 +1,287 @@
+package configfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+)
+
+// Options say how [Change] changes a file.
+type Options struct {
+	// Format and Place say which entry is changed. The backup is kept while the
+	// file differs from it in entries beside this one only.
+	Format Format
+	Place  Place
+
+	// Secret means that the file will contain a secret: its mode becomes 0600.
+	Secret bool
+}
+
+// noFile is the text of a backup that stands for a missing file. No format reads
+// it as an object, so no file with entries is equal to it.
+const noFile = "There was no file before knowhow added an entry.\n"
+
+// Backup returns the backup of the file at path, for [Undo]; nil if there is none.
+func Backup(path string) ([]byte, error) {
+	real, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := read(real + ".bak")
+	return data, err
+}
+
+// Change changes the file at path: it calls change with the bytes of the file,
+// nil if there is none, and writes the result. A result of nil removes the file.
+// If the result is what the file has, nothing is written.
+//
+// Links are followed. The file is replaced in one step, so that it has the old
+// bytes or the new ones at any time. It keeps its permissions; a new file has
+// mode 0600. If another program writes the file at the same time, Change begins
+// again. Errors in the file, of type [Error], get its name.
+func Change(path string, o Options, change func(old []byte) ([]byte, error)) error {
+	const attempts = 5
+	for range attempts {
+		err := tryChange(path, o, change)
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return fmt.Errorf("writing %s: another program is writing the file; close it and try again: %w", path,
+		errkind.Conflict)
+}
+
+// errChanged means that a file was changed after it was read.
+var errChanged = errors.New("the file was changed")
+
+// tryChange changes a file, or returns errChanged.
+func tryChange(path string, o Options, change func(old []byte) ([]byte, error)) error {
+	real, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	old, mode, err := read(real)
+	if err != nil {
+		return err
+	}
+	backup, backupMode, err := read(real + ".bak")
+	if err != nil {
+		return err
+	}
+	changed, err := change(old)
+	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok && e.File == "" {
+			named := *e
+			named.File = path
+			return &named
+		}
+		return fmt.Errorf("changing %s: %w", path, err)
+	}
+	if bytes.Equal(old, changed) && (old == nil) == (changed == nil) {
+		return nil
+	}
+	if mode&0o200 == 0 {
+		return fmt.Errorf("writing %s: the file is read-only: %w", path, errkind.Denied)
+	}
+	if err := os.MkdirAll(filepath.Dir(real), 0o700); err != nil {
+		return writeError(path, err)
+	}
+	restored := backup != nil && (changed != nil && bytes.Equal(backup, changed) ||
+		changed == nil && string(backup) == noFile)
+	if !restored && changed != nil && !keepsBackup(o, old, backup) {
+		if backup != nil && backupMode&0o200 == 0 {
+			return fmt.Errorf("writing %s.bak: the file is read-only: %w", path, errkind.Denied)
+		}
+		was := old
+		if old == nil {
+			was = []byte(noFile)
+		}
+		if err := replace(real+".bak", backup, was, mode); err != nil {
+			return writeError(path+".bak", err)
+		}
+	}
+	if o.Secret {
+		mode = 0o600
+	}
+	if err := replace(real, old, changed, mode); err != nil {
+		return writeError(path, err)
+	}
+	if restored {
+		if err := os.Remove(real + ".bak"); err != nil {
+			return writeError(path+".bak", err)
+		}
+	}
+	return nil
+}
+
+// keepsBackup reports whether the backup of a file stays when the file changes.
+func keepsBackup(o Options, old, backup []byte) bool {
+	switch {
+	case backup == nil:
+		return false
+	case old == nil: // it may be the last copy of a file that someone removed
+		return true
+	case string(backup) == noFile:
+		return sameButEntries(o.Format, old, nil, o.Place)
+	}
+	return sameButEntries(o.Format, old, backup, o.Place)
+}
+
+// replace replaces the bytes of a file, which must still be old.
+func replace(path string, old, changed []byte, mode fs.FileMode) error {
+	var t *temporary
+	if changed != nil {
+		var err error
+		if t, err = prepare(path, changed, mode); err != nil {
+			return err
+		}
+		defer t.remove()
+	}
+	now, _, err := read(path)
+	switch {
+	case err != nil:
+		return err
+	case !bytes.Equal(now, old) || (now == nil) != (old == nil):
+		return errChanged
+	case changed == nil:
+		return os.Remove(path)
+	}
+	return t.commit()
+}
+
+// A temporary is a complete file that has not replaced the one at path yet.
+type temporary struct {
+	name, path string
+	committed  bool
+}
+
+// prepare writes a temporary beside the file at path, to disk.
+func prepare(path string, data []byte, mode fs.FileMode) (*temporary, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return nil, err
+	}
+	t := &temporary{name: f.Name(), path: path}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = keepOwner(f, path)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.remove()
+		return nil, err
+	}
+	return t, nil
+}
+
+// commit moves the temporary to its place.
+func (t *temporary) commit() error {
+	err := os.Rename(t.name, t.path)
+	if err != nil {
+		t.remove()
+		return err
+	}
+	t.committed = true
+	// The file is complete in any case, so the folder is synced as far as the
+	// system allows it.
+	if dir, err := os.Open(filepath.Dir(t.path)); err == nil {
+		_ = dir.Sync()
+		_ = dir.Close()
+	}
+	return nil
+}
+
+// remove removes the temporary if it was not committed.
+func (t *temporary) remove() {
+	if !t.committed {
+		_ = os.Remove(t.name)
+	}
+}
+
+// resolve follows links, also to a file that does not exist yet.
+func resolve(path string) (string, error) {
+	const most = 40 // links in a row, as in Linux
+	name, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	for range most {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+		if err != nil {
+			return "", readError(path, err)
+		}
+		name = filepath.Join(dir, filepath.Base(name))
+		target, err := os.Readlink(name)
+		if err != nil { // no link, or nothing
+			return name, nil
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(dir, target)
+		}
+		name = target
+	}
+	return "", fmt.Errorf("reading %s: the link leads to itself; correct it: %w", path, errkind.Invalid)
+}
+
+// read returns the bytes and the permissions of a file; nil and 0600 if there is
+// none.
+func read(path string) ([]byte, fs.FileMode, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0o600, nil
+	}
+	if err != nil {
+		return nil, 0, readError(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("reading %s: not a file: %w", path, errkind.Invalid)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, readError(path, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, 0, readError(path, err)
+	}
+	if len(data) > MaxSize {
+		return nil, 0, &Error{File: path, Reason: tooLarge}
+	}
+	return data, info.Mode().Perm(), nil
+}
+
+// readError returns the error for a file that cannot be read.
+func readError(path string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("reading %s: permission denied; change the permissions of the file or its folder: %w", path,
+			errkind.Denied)
+	}
+	return fmt.Errorf("reading %s: %w", path, err)
+}
+
+// writeError returns the error for a file that cannot be written.
+func writeError(path string, err error) error {
+	switch {
+	case errors.Is(err, errChanged):
+		return err
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("writing %s: permission denied; change the permissions of its folder: %w", path,
+			errkind.Denied)
+	}
+	return fmt.Errorf("writing %s: %w", path, err)
+}
