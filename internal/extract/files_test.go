@@ -101,6 +101,22 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
+// The end of a line between two characters of Chinese or Japanese is not a blank.
+func TestLineEndsOfCJK(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"a.1", ".TH A 1\n.SH 書式\nファイ\nルを開く。\n次の文 は\nls の\n.B 出力\nです\nls\nまたは\n.PP\n한국\n어\n",
+			"書式\n\nファイルを開く。次の文 は ls の出力です ls または\n\n한국 어"},
+		{"a.1", ".TH A 1\n.SH 書式\n.TP\n.B 引数\n値\nです\n.nf\n一\n二\n", "書式\n\n引数\n値です\n\n一\n二"},
+		{"a.html", "<p>ファイ\n  ルを<b>開\n</b>\nく。 次\tの文\nls\nの<br>\n出\r\n力 \n です</p><pre>一\n二</pre>",
+			"ファイルを開く。 次 の文 ls の\n出力です\n\n一\n二"},
+		{"a.html", "<p>한국\n어</p>", "한국 어"},
+	} {
+		if x := mustExtract(t, Input{Name: tt.name, Data: []byte(tt.in)}); x.Body != tt.want {
+			t.Errorf("Extract(%q) = %q, want %q", tt.in, x.Body, tt.want)
+		}
+	}
+}
+
 // Escape sequences with characters that are not ASCII are read as a whole.
 func TestManualCharacters(t *testing.T) {
 	src := ".TH A 1\n.SH Ім\\'я\na \\fж b \\(жук c \\*ж d \\[ж e \\hжxж f \\ж g \\*(ж\n"

@@ -14,6 +14,7 @@ type layout struct {
 	plain.Writer
 	tabs  int  // before the next text
 	space bool // a blank before the next text
+	ended bool // this blank is the end of a line
 
 	inRow     bool // a cell of the current row has begun
 	cellFresh bool // the current cell has no text yet
@@ -40,9 +41,13 @@ func (w *layout) write(b []byte) int {
 			w.flush()
 			w.Buf = append(w.Buf, ' ')
 		case unicode.IsSpace(r):
-			w.space = true
+			w.space, w.ended = true, w.ended || r == '\n'
 		case plain.IsControl(r):
 		default:
+			if w.ended && plain.IsCJK(r) { // as in browsers
+				last, _ := utf8.DecodeLastRune(w.Buf)
+				w.space = !plain.IsCJK(last)
+			}
 			w.flush()
 			if first < 0 {
 				first = len(w.Buf)
@@ -72,7 +77,7 @@ func (w *layout) flush() {
 			w.Buf = append(w.Buf, ' ')
 		}
 	}
-	w.tabs, w.space, w.cellFresh = 0, false, false
+	w.tabs, w.space, w.ended, w.cellFresh = 0, false, false, false
 }
 
 // breakLine requests n newlines before the next text. At the start of a table

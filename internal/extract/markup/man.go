@@ -193,11 +193,22 @@ func (m *manual) text(s string) {
 	case m.asIs:
 		m.out.Line(s)
 	default:
-		m.word(strings.TrimSpace(s))
+		m.lineOf(strings.TrimSpace(s))
 		if m.tag {
 			m.term()
 		}
 	}
+}
+
+// lineOf adds the words of a line to the paragraph. The end of the line before is a blank,
+// except between two characters of Chinese or Japanese.
+func (m *manual) lineOf(s string) {
+	if n := len(m.words); n > 0 {
+		last, _ := utf8.DecodeLastRuneInString(m.words[n-1])
+		first, _ := utf8.DecodeRuneInString(s)
+		m.noSpace = m.noSpace || plain.IsCJK(last) && plain.IsCJK(first)
+	}
+	m.word(s)
 }
 
 // word adds a word, or several, to the paragraph.
@@ -376,7 +387,7 @@ func (m *manual) inline(s string) {
 		m.text(s)
 		return
 	}
-	m.word(strings.TrimSpace(s))
+	m.lineOf(strings.TrimSpace(s))
 	if m.tag {
 		m.term()
 	}

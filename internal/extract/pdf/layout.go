@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // Gaps between glyphs that separate words, in units of the font size. Kerning
@@ -169,7 +170,7 @@ func (m *lineMaker) space(g glyph) {
 	limit := wordGap
 	r, _ := utf8.DecodeLastRuneInString(m.last.text)
 	s, _ := utf8.DecodeRuneInString(g.text)
-	if isCJK(r) && isCJK(s) {
+	if plain.IsCJK(r) && plain.IsCJK(s) {
 		limit = cjkWordGap
 	}
 	switch {
@@ -283,12 +284,6 @@ func (m *lineMaker) flush() {
 // position, to look bold or to add a shadow.
 func paintedTwice(a, b line) bool {
 	return a.text == b.text && a.turn == b.turn && math.Abs(a.x-b.x) < 0.3*a.size && math.Abs(a.y-b.y) < 0.3*a.size
-}
-
-// isCJK reports whether a character belongs to a script without blanks.
-func isCJK(r rune) bool {
-	return r >= 0x2e80 && r <= 0x9fff || r >= 0xf900 && r <= 0xfaff || r >= 0xff00 && r <= 0xffef || r >= 0x20000 &&
-		r <= 0x3ffff
 }
 
 // ligatures are written as separate letters, so that words can be found.

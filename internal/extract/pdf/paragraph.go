@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/knowhow-mcp/knowhow/internal/extract/pdf/cos"
+	"github.com/knowhow-mcp/knowhow/internal/extract/plain"
 )
 
 // A paragraph is a sequence of lines that belong together.
@@ -219,7 +220,7 @@ func (r *renderer) join(before, l line, right float64, program bool) {
 	first, _ := utf8.DecodeRuneInString(l.text)
 	sameLine := math.Abs(before.y-l.y) < 0.3*l.size
 	word := l.firstEnd - l.x
-	if isCJK(first) {
+	if plain.IsCJK(first) {
 		word = 1.5 * l.size
 	}
 	// A first word that would have fitted was put on a new line on purpose.
@@ -229,7 +230,7 @@ func (r *renderer) join(before, l line, right float64, program bool) {
 		r.b = append(r.b, '\t')
 	case l.role == rowStart:
 		r.b = append(r.b, '\n')
-	case l.role == cellMore && (!unicode.IsLower(first) || !r.unhyphenate(l.text)) && (!isCJK(last) || !isCJK(first)):
+	case l.role == cellMore && (!unicode.IsLower(first) || !r.unhyphenate(l.text)) && (!plain.IsCJK(last) || !plain.IsCJK(first)):
 		r.b = append(r.b, ' ')
 	case l.role == cellMore:
 	case sameLine && l.x > before.end:
@@ -239,7 +240,7 @@ func (r *renderer) join(before, l line, right float64, program bool) {
 	case unicode.IsLower(first) && r.unhyphenate(l.text):
 	case early:
 		r.b = append(r.b, '\n')
-	case !isCJK(last) || !isCJK(first):
+	case !plain.IsCJK(last) || !plain.IsCJK(first):
 		r.b = append(r.b, ' ')
 	}
 }

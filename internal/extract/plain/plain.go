@@ -121,6 +121,14 @@ func notBlank(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 // HasLetter reports whether s contains a letter.
 func HasLetter(s string) bool { return strings.IndexFunc(s, unicode.IsLetter) >= 0 }
 
+// IsCJK reports whether a character belongs to a script of Chinese or Japanese, which
+// have no blanks between words, or to their punctuation. A line that ends with one may
+// end inside of a word.
+func IsCJK(r rune) bool {
+	return r >= 0x2e80 && r <= 0x9fff || r >= 0xf900 && r <= 0xfaff || r >= 0xff00 && r <= 0xffef || r >= 0x20000 &&
+		r <= 0x3ffff
+}
+
 // Blanks returns the number of blanks and tabs at the start of s.
 func Blanks(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
