@@ -256,7 +256,7 @@ func (e *evaluator) matchSome(ctx context.Context, m *matched, p *retrieval.Plan
 			all.And(f.docs)
 		}
 		for _, l := range f.leaves {
-			l.Weight *= float32(min(w.Times, relevance.MaxWeight))
+			l.Weight *= float32(min(w.Weight, relevance.MaxWeight))
 		}
 		m.either(f)
 	}

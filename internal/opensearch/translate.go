@@ -125,7 +125,7 @@ func (t *translator) plain(m *matching, p *retrieval.Plan) error {
 			continue
 		}
 		for _, l := range part.leaves {
-			l.weight = min(l.weight*w.Times, relevance.MaxWeight)
+			l.weight = min(l.weight*w.Weight, relevance.MaxWeight)
 			l.counted = c
 		}
 		m.void = false

@@ -233,8 +233,32 @@ func TestPlan(t *testing.T) {
 			t.Errorf("newPlan(%q) has signs %q, want %q", tt.text, p.Signs, tt.signs)
 		}
 	}
-	if p := newPlan(query.MustParse("red boat red"), languages, false); p.Words[0].Times != 2 {
-		t.Errorf("a repeated word counts %v times, want 2", p.Words[0].Times)
+	if p := newPlan(query.MustParse("red boat red"), languages, false); p.Words[0].Weight != 2 {
+		t.Errorf("a repeated word counts %v times, want 2", p.Words[0].Weight)
+	}
+}
+
+// Words of literal parts count less beside other words, and their signs do not count.
+func TestLiterals(t *testing.T) {
+	for _, tt := range []struct {
+		text   string
+		weight float64 // of the word etc
+		signs  int
+	}{
+		{"why is $PAINT of the boat in /etc/boats::red", 0.5, 1},
+		{"why is the boat of etc in /etc/boats::red", 2, 0},
+		{"boat in /etc/boats::red", 1, 1}, // nothing else to look for
+	} {
+		text, err := query.Read(tt.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPlan(text, []analysis.Language{analysis.English}, false)
+		i := slices.IndexFunc(p.Words, func(w Word) bool { return w.Text == "etc" })
+		if i < 0 || p.Words[i].Weight != tt.weight || len(p.Signs) != tt.signs {
+			t.Errorf("newPlan(%q) has words %+v and signs %q, want etc with weight %v and %d signs", tt.text, p.Words, p.Signs,
+				tt.weight, tt.signs)
+		}
 	}
 }
 
