@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-const module = "knowhow"
+const module = "github.com/knowhow-mcp/knowhow"
 
 // deps lists the packages below internal that each package may import. All
 // packages may import errkind. Like go/build/deps_test.go, it states a policy,
