@@ -83,6 +83,9 @@ var deps = map[string]string{
 	"mcpclient/child":  "",
 	"mcpclient/redact": "sanitize",
 
+	// The table of MCP client programs.
+	"clients": "compact spell",
+
 	// Agent Skills from MCP servers.
 	"skill":       "mcpclient spell sanitize",
 	"skill/store": "skill mcpclient sanitize",
@@ -222,9 +225,9 @@ var setting = regexp.MustCompile(`(^|[\s("'])--[a-z]|\b(contentFetch|fessAuth|ht
 	`\bfessBaseUrl\b|\blogging\.dir\b|\b(KNOWHOW|MCP_BRIDGE|FESS)_(TOKEN|DATA|URL|API_TOKEN)\b`)
 
 // namesSettings are the packages that may name flags and keys: the command line,
-// the configuration of the bridge with what it configures, the skills, which contain
-// command lines, and the package that runs git.
-var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill", "repository"}
+// the configuration of the bridge with what it configures, the skills and the table of
+// clients, which contain command lines, and the package that runs git.
+var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill", "clients", "repository"}
 
 // TestSettingsAreNamedAtTheEdge checks that no other package names a flag or a
 // key: its errors have an errkind.Reason, to which the edge adds the name.
