@@ -34,6 +34,10 @@ type Scope string
 const (
 	User    Scope = "user"    // in all projects of the user
 	Project Scope = "project" // in one project, for everyone who works on it
+
+	// Local is in one project, for the user only: where "claude mcp add" writes by
+	// default. This package reads it and does not write it.
+	Local Scope = "local"
 )
 
 // A File is a configuration file of a client.
@@ -53,6 +57,10 @@ type Client struct {
 	// HTTP reports whether the client connects to servers that run. Every client starts
 	// servers itself.
 	HTTP bool
+
+	// Window reports whether the client is a program with windows, which does not have
+	// the environment variables of a shell.
+	Window bool
 
 	// Variable is how the entry for a server that runs names an environment variable that
 	// the client reads, with %s for its name; "" if it reads none.
@@ -75,6 +83,7 @@ type Client struct {
 	project  string   // file of a project, relative to its folder; "" if there is none
 	format   Format
 	keys     []string // of the servers in a file
+	local    bool     // the file of the user also has servers for each project
 	list     bool     // the servers are a list of objects with names
 	shape    shape
 }
@@ -169,12 +178,17 @@ func (c *Client) File(s System, scope Scope) (f File, ok bool) {
 	return f, f.Path != ""
 }
 
-// Files returns the configuration files of all scopes.
+// Files returns the configuration files of all scopes, the one of [Local] included.
+// In the home folder, the file of the project may be that of the user.
 func (c *Client) Files(s System) (files []File) {
 	for _, scope := range []Scope{User, Project} {
-		if f, ok := c.File(s, scope); ok {
+		if f, ok := c.File(s, scope); ok && (len(files) == 0 || files[0].Path != f.Path) {
 			files = append(files, f)
 		}
+	}
+	if f, ok := c.File(s, User); ok && c.local && s.Dir != "" {
+		f.Scope, f.Place.Keys = Local, append([]string{"projects", s.Dir}, c.keys...)
+		files = append(files, f)
 	}
 	return files
 }

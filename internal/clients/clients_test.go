@@ -212,3 +212,38 @@ func TestInstalled(t *testing.T) {
 		}
 	}
 }
+
+// In the home folder, the files of the user and of the project can be the same.
+func TestFilesInTheHomeFolder(t *testing.T) {
+	s := systems[0]
+	s.Dir = s.Home
+	c, _ := clients.Find("cursor")
+	if files := c.Files(machine(s, nil, nil, nil)); len(files) != 1 {
+		t.Errorf("got %v, want one file", files)
+	}
+}
+
+func TestRead(t *testing.T) {
+	for _, tc := range []struct {
+		entry map[string]any
+		want  clients.Server
+	}{
+		{map[string]any{"command": "knowhow", "args": []any{"mcp", 1, "/d"}, "env": map[string]any{"B": "b", "A": "a", "C": 1}},
+			clients.Server{Command: "knowhow", Args: []string{"mcp", "/d"},
+				Env: []clients.Variable{{"A", "a"}, {"B", "b"}}}},
+		{map[string]any{"command": []any{"knowhow", "mcp"}, "environment": map[string]any{"A": "a"}},
+			clients.Server{Command: "knowhow", Args: []string{"mcp"}, Env: []clients.Variable{{"A", "a"}}}},
+		{map[string]any{"command": map[string]any{"path": "knowhow", "args": []any{"mcp"}}},
+			clients.Server{Command: "knowhow", Args: []string{"mcp"}}},
+		{map[string]any{"cmd": "knowhow", "args": "mcp"}, clients.Server{Command: "knowhow"}},
+		{map[string]any{"serverUrl": "http://h/mcp", "headers": map[string]any{"Authorization": "secret"}},
+			clients.Server{URL: "http://h/mcp"}},
+		{map[string]any{"command": []any{}, "url": 5}, clients.Server{}},
+		{nil, clients.Server{}},
+	} {
+		tc.want.Name = "x"
+		if diff := cmp.Diff(tc.want, clients.Read("x", tc.entry)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tc.entry, diff)
+		}
+	}
+}

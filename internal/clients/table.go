@@ -3,7 +3,7 @@ package clients
 // All returns the clients. Those that most people use come first.
 //
 // What the entries of the table are from: the programs themselves for Claude Code,
-// Codex, Gemini CLI, Qwen Code, Copilot CLI and mcporter, and the documentation of
+// Codex, Gemini CLI, Qwen Code and Copilot CLI, and the documentation of
 // the others. Windsurf and Cursor document ${env:NAME} for headers, opencode {env:NAME},
 // Kiro ${NAME}, GitHub ${NAME} for Copilot CLI. VS Code and Zed send such texts as they
 // are (microsoft/vscode#336232, zed-industries/zed#60459), and the documentation of
@@ -19,11 +19,12 @@ func All() []*Client {
 			NextToken: "Set the variable %s before you start Claude Code.",
 			programs:  []string{"claude"}, folders: everywhere("$CLAUDE_CONFIG_DIR", "~/.claude"),
 			user:    everywhere("$CLAUDE_CONFIG_DIR/.claude.json", "~/.claude.json"),
-			project: ".mcp.json", format: JSON, keys: []string{"mcpServers"},
+			project: ".mcp.json", format: JSON, keys: []string{"mcpServers"}, local: true,
 			shape: shape{stdio: "stdio", http: "http"},
 		},
 		{
 			Name: "claude-desktop", Title: "Claude Desktop",
+			Window:  true,
 			Instead: "Claude Desktop starts its servers itself: name the folder, which needs neither a URL nor a token.",
 			Next:    "Quit Claude Desktop and start it again. The tools are behind the button with sliders below the text.",
 			folders: places{
@@ -36,7 +37,7 @@ func All() []*Client {
 		},
 		{
 			Name: "vscode", Title: "VS Code", Synonyms: []string{"code", "vs-code", "visual-studio-code"},
-			HTTP: true, Verb: codeVerb(),
+			HTTP: true, Window: true, Verb: codeVerb(),
 			Instead: "VS Code reads no variables in headers: name the folder, which needs no token, or add the header with " +
 				"an input as VS Code documents it.",
 			Next:        "In VS Code, open the chat in agent mode and approve the server; \"MCP: List Servers\" shows it.",
@@ -53,7 +54,7 @@ func All() []*Client {
 		},
 		{
 			Name: "cursor", Title: "Cursor",
-			HTTP: true, Variable: "${env:%s}",
+			HTTP: true, Window: true, Variable: "${env:%s}",
 			Next:      "Cursor loads the file by itself. If the tools are not in Settings, Tools & MCP, restart it.",
 			NextToken: "Set the variable %s before you start Cursor, or for all programs.",
 			programs:  []string{"cursor"},
@@ -97,7 +98,7 @@ func All() []*Client {
 		},
 		{
 			Name: "windsurf", Title: "Windsurf",
-			HTTP: true, Variable: "${env:%s}",
+			HTTP: true, Window: true, Variable: "${env:%s}",
 			Next:      "In the Cascade panel of Windsurf, open the MCP servers and refresh them.",
 			NextToken: "Set the variable %s before you start Windsurf, or for all programs.",
 			programs:  []string{"windsurf"},
@@ -112,7 +113,7 @@ func All() []*Client {
 		},
 		{
 			Name: "zed", Title: "Zed",
-			HTTP: true,
+			HTTP: true, Window: true,
 			Instead: "Zed reads no variables in headers: name the folder, which needs no token, or write the header into the " +
 				"settings of Zed yourself.",
 			Next:        "Zed starts the server by itself; the settings of its agent panel show it.",
@@ -132,7 +133,7 @@ func All() []*Client {
 		},
 		{
 			Name: "cline", Title: "Cline",
-			HTTP: true,
+			HTTP: true, Window: true,
 			Instead: "Cline reads no variables in headers: name the folder, which needs no token, or write the header into " +
 				"its settings yourself.",
 			Next:    "Cline loads the file by itself; its MCP servers, Installed, show it.",
@@ -144,7 +145,7 @@ func All() []*Client {
 		},
 		{
 			Name: "continue", Title: "Continue",
-			HTTP: true, Variable: "${{ secrets.%s }}",
+			HTTP: true, Window: true, Variable: "${{ secrets.%s }}",
 			Next:      "Continue loads the file by itself. Its agent mode has the tools.",
 			NextToken: "Write %s=TOKEN into ~/.continue/.env, from which Continue reads its secrets.",
 			programs:  []string{"cn"}, folders: everywhere("~/.continue"),
@@ -194,7 +195,7 @@ func All() []*Client {
 		},
 		{
 			Name: "lmstudio", Title: "LM Studio", Synonyms: []string{"lm-studio"},
-			HTTP: true,
+			HTTP: true, Window: true,
 			Instead: "LM Studio reads no variables in headers: name the folder, which needs no token, or write the header " +
 				"into its mcp.json yourself.",
 			Next:     "LM Studio loads the file by itself. Switch the server on in the Program tab of a chat.",
@@ -209,7 +210,7 @@ func All() []*Client {
 		},
 		{
 			Name: "kiro", Title: "Kiro", Synonyms: []string{"kiro-cli"},
-			HTTP: true, Variable: "${%s}",
+			HTTP: true, Window: true, Variable: "${%s}",
 			Next:      "Kiro loads the file by itself; its panel of MCP servers shows it.",
 			NextToken: "Set the variable %s before you start Kiro, and approve it when Kiro asks.",
 			programs:  []string{"kiro", "kiro-cli"},
