@@ -84,7 +84,7 @@ var deps = map[string]string{
 	"mcpclient/redact": "sanitize",
 
 	// The table of MCP client programs.
-	"clients": "compact spell",
+	"clients": "compact spell configfile",
 
 	// Agent Skills from MCP servers.
 	"skill":       "mcpclient spell sanitize",

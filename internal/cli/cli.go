@@ -139,6 +139,7 @@ func (e Env) commands() []command {
 	all := []command{
 		{"serve", "index folders and files, and serve them to agents", serveHelp, &serveCommand{}},
 		{"mcp", "serve on standard input and output, as clients start it", mcpHelp, &mcpCommand{}},
+		{"connect", "connect AI clients, or list what they are connected to", connectHelp, &connectCommand{}},
 		{"search", "search what is indexed, without a server", searchHelp, &searchCommand{}},
 		{"read", "print the text of an indexed document", readHelp, &readCommand{}},
 		{"sources", "list the remembered sources, or remove one", sourcesHelp, &sourcesCommand{}},

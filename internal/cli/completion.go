@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
@@ -193,6 +194,11 @@ func (f *flagSet) operandValues(ctx context.Context, name string, operands []str
 		for _, shell := range shells {
 			all = append(all, candidate{value: shell})
 		}
+	case name == "connect" && len(operands) == 0:
+		for _, c := range clients.All() {
+			all = append(all, candidate{c.Name, c.Title})
+		}
+		return append(all, candidate{"all", "all that are installed"})
 	case name == "sources" && len(operands) == 0:
 		return []candidate{{"list", "list the remembered sources"}, {"rm", "remove a source"}}
 	case name == "sources" && operands[0] == "rm" && len(operands) == 1:

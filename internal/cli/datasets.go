@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -120,13 +121,22 @@ func (o *datasetsCommand) run(ctx context.Context, v *invocation) error {
 	datasetmcp.Register(s.mcp, datasetmcp.Options{Datasets: r, Names: o.Names})
 	s.background = r.Watch
 	s.ready = func(url string) {
-		s.printSnippets("datasets", url, "KNOWHOW_TOKEN")
+		s.printSnippets("datasets", url, "KNOWHOW_TOKEN", datasetsOperands(o.Dir))
 		if o.Names == datasetmcp.Dotted {
 			fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: "+
 				"add --tool-names underscore for them.\n\n")
 		}
 	}
 	return s.serve(ctx)
+}
+
+// datasetsOperands returns the operands of connect with which a client starts a server
+// of datasets.
+func datasetsOperands(dir folder) []string {
+	if abs, err := filepath.Abs(string(dir)); err == nil {
+		dir = folder(abs)
+	}
+	return []string{"datasets", string(dir)}
 }
 
 // openDatasets reads the datasets of a folder. Without a model they are searched

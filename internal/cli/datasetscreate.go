@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/dataset"
-	"github.com/knowhow-mcp/knowhow/internal/datasetmcp"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/ingest"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
@@ -137,7 +136,7 @@ func (o *createCommand) run(ctx context.Context, v *invocation) error {
 		terminal.Duration(time.Since(start)))
 	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program,
 		sanitize.Escape(string(o.Dir)), o.ID)
-	fmt.Fprint(v.stderr, datasetsSnippet(string(o.Dir)))
+	fmt.Fprintf(v.stderr, "Connect a client with: %s\n", v.connectLine("CLIENT", datasetsOperands(o.Dir)))
 	return nil
 }
 
@@ -164,20 +163,6 @@ func (o *createCommand) takeOperands(v *invocation) error {
 		return v.usagef("PATH is missing: name a folder or a file with texts")
 	}
 	return nil
-}
-
-// datasetsSnippet returns the configuration for a client that starts the server
-// itself. It uses the names of tools that every client accepts.
-func datasetsSnippet(dir string) string {
-	program, err := os.Executable()
-	if err != nil {
-		program = "knowhow"
-	}
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
-	args := []string{"datasets", "--datasets", dir, "--tool-names", string(datasetmcp.Underscore)}
-	return startSnippet("datasets", program, args)
 }
 
 // printCreateLeftOut prints what is not part of a dataset.

@@ -224,8 +224,20 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 	s.guard.Routes = []httpguard.Route{uploads.Route(uploadPath)}
 	s.background = func(ctx context.Context) { v.checkEngine(ctx, base) }
 	s.public = "every machine that reaches this address can read and change the knowledge base: set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1"
-	s.ready = func(url string) { s.printSnippets("kb", url, "KB_MCP_API_KEY") }
+	s.ready = func(url string) { s.printSnippets("kb", url, "KB_MCP_API_KEY", o.ownOperands(v)) }
 	return s.serve(ctx)
+}
+
+// ownOperands returns the operands of connect with which a client starts the server
+// itself; nil if connect does not know the knowledge base.
+func (o *kbCommand) ownOperands(v *invocation) []string {
+	switch {
+	case o.URL != "" || o.Store != "":
+		return nil
+	case v.given("data"):
+		return []string{"kb", "--data", o.Data}
+	}
+	return []string{"kb"}
 }
 
 // uploads opens the staging area: in the data folder or, with an engine and

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
@@ -73,21 +72,21 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 			if len(sources) == 1 {
 				name = sources[0].Label
 			}
-			s.printSnippets(name, url, "KNOWHOW_TOKEN")
-			if program, err := os.Executable(); err == nil && f.Store == nil {
-				fmt.Fprint(s.stderr, startSnippet(name, program, v.startArgs(f.Dir, sources)))
+			var own []string
+			if f.Store == nil {
+				own = v.startOperands(f.Dir, sources)
 			}
+			s.printSnippets(name, url, "KNOWHOW_TOKEN", own)
 			begin()
 		}
 		return s.serve(ctx)
 	})
 }
 
-// startArgs returns the arguments with which a client starts a server of the same
-// sources.
-func (v *invocation) startArgs(dir string, sources []document.Source) []string {
-	args := []string{"mcp"}
-	if standard, err := defaultData(v.Env); err != nil || standard != dir {
+// startOperands returns the operands of connect with which a client starts a server of
+// the same sources.
+func (v *invocation) startOperands(dir string, sources []document.Source) (args []string) {
+	if standard, err := dataPath(v.Env, ""); err != nil || standard != dir {
 		args = append(args, "--data", dir)
 	}
 	for _, src := range sources {

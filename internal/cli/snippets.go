@@ -2,40 +2,62 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
-	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/clients"
 )
 
-// printSnippets prints the configuration for clients of an MCP server at url. variable
-// is the environment variable with the token that clients must send, if there is one.
-// The token itself is not shown.
-func (s *server) printSnippets(name, url, variable string) {
-	type server struct {
-		Type    string            `json:"type"`
-		URL     string            `json:"url"`
-		Headers map[string]string `json:"headers,omitempty"`
+// maxShown is the maximum number of clients for which commands are printed.
+const maxShown = 3
+
+// printSnippets prints the commands that connect clients to a server at url: those
+// that are installed here, or CLIENT for any. variable is the environment variable
+// with the token that clients must send, if there is one. The token itself is not
+// shown. own are the operands of connect for clients that start the server themselves,
+// because they cannot use the URL; nil if there are none.
+func (s *server) printSnippets(name, url, variable string, own []string) {
+	running := []string{"--url", url}
+	if name != "knowhow" {
+		running = append(running, "--name", nameOf(name))
 	}
-	entry := server{Type: "http", URL: url}
-	header := ""
-	if s.guard.Token != "" {
-		header = fmt.Sprintf(` --header "Authorization: Bearer $%s"`, variable)
-		entry.Headers = map[string]string{"Authorization": "Bearer TOKEN"}
+	if s.guard.Token == "" {
+		variable = ""
+	} else {
+		running = append(running, "--token-env", variable)
 	}
-	// strings and maps of strings can always be encoded
-	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: entry}})
-	fmt.Fprintf(s.stderr, "\nClaude Code:\n  claude mcp add --transport http %s %s%s\n"+
-		"Clients that are configured by a JSON file:\n  %s\n\n", name, url, header, config)
+	var b strings.Builder
+	b.WriteString("\nTo connect a client:\n")
+	system, shown := s.clientSystem(), 0
+	for _, c := range clients.All() {
+		operands := running
+		if !c.HTTP || variable != "" && c.Variable == "" {
+			operands = own
+		}
+		if operands == nil || shown == maxShown || !c.Installed(system) {
+			continue
+		}
+		shown++
+		b.WriteString("  " + s.connectLine(c.Name, operands) + "\n")
+	}
+	if shown == 0 {
+		b.WriteString("  " + s.connectLine("CLIENT", running) + "\n")
+	}
+	if c, _ := clients.Find("claude-code"); c.Installed(system) {
+		header := ""
+		if variable != "" {
+			header = fmt.Sprintf(` --header "Authorization: Bearer $%s"`, variable)
+		}
+		fmt.Fprintf(&b, "Claude Code has a command of its own:\n  claude mcp add --scope user --transport http %s %s%s\n",
+			nameOf(name), url, header)
+	}
+	fmt.Fprintf(s.stderr, "%s\n", b.String())
 }
 
-// startSnippet returns the configuration for clients that start the program
-// themselves. They do not always have the same PATH and working directory as
-// the user, so the paths are absolute.
-func startSnippet(name, program string, args []string) string {
-	type server struct {
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
+// connectLine returns a command that connects a client.
+func (v *invocation) connectLine(client string, operands []string) string {
+	program := v.Program
+	if v.Command != "" || v.Commands != nil {
+		program = "knowhow" // of which this program has only some commands
 	}
-	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: {program,
-		args}}}) // can always be encoded
-	return fmt.Sprintf("Clients that start the server themselves:\n  %s\n\n", config)
+	return shellWords(append([]string{program, "connect", client}, operands...))
 }

@@ -228,7 +228,8 @@ func TestRead(t *testing.T) {
 		entry map[string]any
 		want  clients.Server
 	}{
-		{map[string]any{"command": "knowhow", "args": []any{"mcp", 1, "/d"}, "env": map[string]any{"B": "b", "A": "a", "C": 1}},
+		{map[string]any{"command": "knowhow", "args": []any{"mcp", 1, "/d"},
+			"env": map[string]any{"B": "b", "A": "a", "C": 1}},
 			clients.Server{Command: "knowhow", Args: []string{"mcp", "/d"},
 				Env: []clients.Variable{{"A", "a"}, {"B", "b"}}}},
 		{map[string]any{"command": []any{"knowhow", "mcp"}, "environment": map[string]any{"A": "a"}},

@@ -3,31 +3,27 @@ package clients
 import (
 	"fmt"
 	"slices"
+
+	"github.com/knowhow-mcp/knowhow/internal/configfile"
 )
 
-// A Format is a format of configuration files.
-type Format string
+// A File of a client, its Place and the Members of an entry are those of package
+// configfile.
+type (
+	Format = configfile.Format
+	Place  = configfile.Place
+	Member = configfile.Member
+)
 
 // The formats.
 const (
-	JSON Format = "JSON" // with comments and trailing commas
-	TOML Format = "TOML"
-	YAML Format = "YAML"
+	JSON = configfile.JSON
+	TOML = configfile.TOML
+	YAML = configfile.YAML
 )
 
-// A Place is where a file has an entry.
-type Place struct {
-	Keys []string // of the object or the list of all entries
-	Name string   // of the entry
-	List bool     // the entries are a list of objects, which have the name in "name"
-}
-
-// A Member is a member of an object. Its Value is a string, a bool, an int, a
-// []string or a []Member.
-type Member struct {
-	Name  string
-	Value any
-}
+// member returns a Member.
+func member(name string, value any) Member { return Member{Name: name, Value: value} }
 
 // A Server is a server that a client is connected to: with Command, the client
 // starts it; with URL, it runs.
@@ -70,7 +66,7 @@ func orElse(s, other string) string {
 // Entry returns the members of the entry for a server. For a list, they include its
 // name.
 func (c *Client) Entry(s Server) (entry []Member) {
-	add := func(name string, value any) { entry = append(entry, Member{name, value}) }
+	add := func(name string, value any) { entry = append(entry, member(name, value)) }
 	how := &c.shape
 	if how.name || c.list {
 		add("name", s.Name)
@@ -88,7 +84,7 @@ func (c *Client) Entry(s Server) (entry []Member) {
 		if len(s.Env) > 0 {
 			var env []Member
 			for _, v := range s.Env {
-				env = append(env, Member{v.Name, v.Value})
+				env = append(env, member(v.Name, v.Value))
 			}
 			add(orElse(how.env, "env"), env)
 		}
@@ -110,9 +106,9 @@ func (c *Client) Entry(s Server) (entry []Member) {
 		if keys == nil {
 			keys = []string{"headers"}
 		}
-		var value any = []Member{{"Authorization", c.Authorization(s.TokenEnv)}}
+		var value any = []Member{member("Authorization", c.Authorization(s.TokenEnv))}
 		for i := len(keys) - 1; i > 0; i-- {
-			value = []Member{{keys[i], value}}
+			value = []Member{member(keys[i], value)}
 		}
 		add(keys[0], value)
 	}

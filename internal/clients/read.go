@@ -1,6 +1,9 @@
 package clients
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Keys that clients have for one thing. An entry that was written by hand, or for
 // another client, may have any of them.
@@ -61,4 +64,37 @@ func sortedKeys(m map[string]any) (keys []string) {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// Same reports whether an entry connects the client to a server: whether the server
+// and the token are the same, and the entry is not disabled. The entry may have other
+// members, for example the tools that its user has approved.
+func (c *Client) Same(s Server, entry map[string]any) bool {
+	old := Read(s.Name, entry)
+	enabled, isSet := entry["enabled"].(bool)
+	disabled, _ := entry["disabled"].(bool)
+	env := slices.SortedFunc(slices.Values(s.Env), func(a, b Variable) int { return strings.Compare(a.Name, b.Name) })
+	return old.Command == s.Command && slices.Equal(old.Args, s.Args) && slices.Equal(old.Env, env) && old.URL == s.URL &&
+		c.hasToken(s, entry) && !disabled && (enabled || !isSet)
+}
+
+// hasToken reports whether an entry has the token of a server, and no other.
+func (c *Client) hasToken(s Server, entry map[string]any) bool {
+	if c.shape.token != "" {
+		token, _ := entry[c.shape.token].(string)
+		return token == s.TokenEnv
+	}
+	keys := c.shape.headers
+	if keys == nil {
+		keys = []string{"headers"}
+	}
+	headers := entry
+	for _, key := range keys {
+		headers, _ = headers[key].(map[string]any)
+	}
+	header, _ := headers["Authorization"].(string)
+	if s.TokenEnv == "" {
+		return header == ""
+	}
+	return header == c.Authorization(s.TokenEnv)
 }

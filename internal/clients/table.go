@@ -94,7 +94,7 @@ func All() []*Client {
 			programs:  []string{"copilot"}, folders: everywhere("~/.copilot"),
 			user:    everywhere("$COPILOT_HOME/mcp-config.json", "~/.copilot/mcp-config.json"),
 			project: ".github/mcp.json", format: JSON, keys: []string{"mcpServers"},
-			shape: shape{stdio: "local", http: "http", extra: []Member{{"tools", []string{"*"}}}},
+			shape: shape{stdio: "local", http: "http", extra: []Member{member("tools", []string{"*"})}},
 		},
 		{
 			Name: "windsurf", Title: "Windsurf",
@@ -141,7 +141,7 @@ func All() []*Client {
 			user: everywhere("$CONFIG/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
 				"~/.cline/data/settings/cline_mcp_settings.json"),
 			format: JSON, keys: []string{"mcpServers"},
-			shape: shape{http: "streamableHttp", extra: []Member{{"disabled", false}}},
+			shape: shape{http: "streamableHttp", extra: []Member{member("disabled", false)}},
 		},
 		{
 			Name: "continue", Title: "Continue",
@@ -171,7 +171,7 @@ func All() []*Client {
 			},
 			format: YAML, keys: []string{"extensions"},
 			shape: shape{stdio: "stdio", http: "streamable_http", command: "cmd", env: "envs", url: "uri",
-				envKeys: "env_keys", name: true, extra: []Member{{"enabled", true}, {"timeout", 300}}},
+				envKeys: "env_keys", name: true, extra: []Member{member("enabled", true), member("timeout", 300)}},
 		},
 		{
 			Name: "opencode", Title: "opencode",
@@ -191,7 +191,7 @@ func All() []*Client {
 			},
 			project: "opencode.json", format: JSON, keys: []string{"mcp"},
 			shape: shape{stdio: "local", http: "remote", oneList: true, env: "environment",
-				extra: []Member{{"enabled", true}}},
+				extra: []Member{member("enabled", true)}},
 		},
 		{
 			Name: "lmstudio", Title: "LM Studio", Synonyms: []string{"lm-studio"},
@@ -221,7 +221,7 @@ func All() []*Client {
 			},
 			user:    everywhere("~/.kiro/settings/mcp.json"),
 			project: ".kiro/settings/mcp.json", format: JSON, keys: []string{"mcpServers"},
-			shape: shape{extra: []Member{{"disabled", false}}},
+			shape: shape{extra: []Member{member("disabled", false)}},
 		},
 		{
 			Name: "qwen", Title: "Qwen Code", Synonyms: []string{"qwen-code"},

@@ -157,7 +157,7 @@ func codeVerb() *Verb {
 	return &Verb{
 		Program: "code", Replaces: true, scopes: []Scope{User},
 		add: func(c *Client, s Server, _ Scope) []string {
-			return []string{"--add-mcp", object(append([]Member{{"name", s.Name}}, c.Entry(s)...))}
+			return []string{"--add-mcp", object(append([]Member{member("name", s.Name)}, c.Entry(s)...))}
 		},
 	}
 }
