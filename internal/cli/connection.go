@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -132,8 +133,9 @@ func (c *connection) sayNext(t target, connected []*clients.Client) {
 			windows = append(windows, client.Title)
 		}
 	}
-	if set := c.setVariables(); len(windows) > 0 && len(set) > 0 && t.server.URL == "" {
-		c.warn(fmt.Sprintf("%s starts the server without the variables of this shell, also without %s",
+	set := slices.DeleteFunc(slices.Clone(t.variables), func(name string) bool { return c.get(name) == "" })
+	if len(windows) > 0 && len(set) > 0 {
+		c.warn(fmt.Sprintf("%s: the server is started without the variables of this shell, here %s",
 			strings.Join(windows, ", "), strings.Join(set, ", ")))
 	}
 	if c.Scope == string(clients.Project) && len(connected) > 0 && t.server.URL == "" {
@@ -290,8 +292,7 @@ func (c *connection) change(client *clients.Client, f clients.File, verb []strin
 		if err != nil {
 			return inFile(f.Path, err)
 		}
-		name := sanitize.Escape(f.Path)
-		_, err = io.WriteString(c.stdout, printableLines(string(diff.Diff(name, data, name, changed))))
+		_, err = io.WriteString(c.stdout, printableDiff(sanitize.Escape(f.Path), data, changed))
 		return err
 	}
 	if err := configfile.Change(f.Path, configfile.Options{Format: f.Format, Place: f.Place}, change); err != nil {
@@ -299,6 +300,26 @@ func (c *connection) change(client *clients.Client, f clients.File, verb []strin
 	}
 	c.say("%s", done)
 	return nil
+}
+
+// secretMember matches a member of a configuration file whose value can be secret.
+var secretMember = regexp.MustCompile(
+	`(?im)((?:authorization|token|secret|password|credentials|key)["']?[ \t]*[:=][ \t]*)("[^"\n]*"|'[^'\n]*'|[^\s"',{}\[\]][^,\n]*)`)
+
+// printableDiff returns the changes of a file as a diff, without what can be secret in
+// the lines that are shown.
+func printableDiff(name string, old, changed []byte) string {
+	text := secretMember.ReplaceAllStringFunc(string(diff.Diff(name, old, name, changed)), func(member string) string {
+		if strings.Contains(member, "$") || strings.Contains(member, "{env:") {
+			return member // the name of a variable
+		}
+		return secretMember.ReplaceAllString(member, "$1***")
+	})
+	columns := strings.Split(text, "\t")
+	for i := range columns {
+		columns[i] = printableLines(columns[i])
+	}
+	return strings.Join(columns, "\t")
 }
 
 // print prints how an entry is added.

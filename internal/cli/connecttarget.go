@@ -22,7 +22,15 @@ import (
 type target struct {
 	server clients.Server
 	query  string // words to search for, if the documents suggest none
+
+	// variables are those that change what the server does and that the entry does not
+	// have, because they can be secret.
+	variables []string
 }
+
+// storeVariables are the variables for a model and for a store.
+var storeVariables = []string{"KNOWHOW_STORE", "OPENSEARCH_USERNAME", "OPENSEARCH_PASSWORD", "KNOWHOW_EMBEDDER",
+	"EMBED_MODEL", "EMBED_API_KEY"}
 
 // target returns what the command line names. It is an error if it does not exist.
 func (o *connectCommand) target(ctx context.Context, v *invocation) (t target, err error) {
@@ -73,6 +81,9 @@ func (o *connectCommand) urlTarget(v *invocation) (t target, err error) {
 			sanitize.Short(o.URL, 200, 800))
 	case u.User != nil:
 		return t, v.usagef("--url: leave out the user and the password; name the variable with the token with --token-env")
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return t, v.usagef("--url: leave out what follows the path; name the variable with the token with --token-env")
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = mcpPath
@@ -153,7 +164,7 @@ func (o *connectCommand) sourcesTarget(ctx context.Context, v *invocation) (t ta
 			return t, e
 		}
 	}
-	t.server, t.query = clients.Server{Name: "knowhow", Args: args}, "knowhow"
+	t = target{server: clients.Server{Name: "knowhow", Args: args}, query: "knowhow", variables: storeVariables}
 	if len(sources) == 1 {
 		t.server.Name, t.query = nameOf(sources[0].Label), sources[0].Label
 	}
@@ -183,7 +194,7 @@ func (o *connectCommand) kbTarget(v *invocation) (t target, err error) {
 	}
 	t.server = clients.Server{Name: "kb", Args: append([]string{"kb"}, data...),
 		Env: []clients.Variable{{Name: "KNOWHOW_TRANSPORT", Value: "stdio"}}}
-	t.query = "knowhow"
+	t.query, t.variables = "knowhow", append([]string{"KB_ENGINE_URL", "KB_API_KEY"}, storeVariables...)
 	return t, nil
 }
 
@@ -201,7 +212,7 @@ func (o *connectCommand) datasetsTarget(v *invocation, word string) (t target, e
 	}
 	t.server = clients.Server{Name: "datasets",
 		Args: []string{"datasets", "--datasets", dir, "--tool-names", "underscore"}}
-	t.query = "knowhow"
+	t.query, t.variables = "knowhow", []string{"EMBED_URL", "EMBED_MODEL", "EMBED_API_KEY"}
 	return t, nil
 }
 
@@ -219,23 +230,8 @@ func (o *connectCommand) fessTarget(v *invocation, word string) (t target, err e
 		v.warn(w)
 	}
 	t.server = clients.Server{Name: nameOf(c.Domain.ID), Args: []string{"fess", "--config", path}}
-	t.query = c.Domain.Name
+	t.query, t.variables = c.Domain.Name, []string{"FESS_API_TOKEN"}
 	return t, nil
-}
-
-// shellVariables are variables that change what a server does, and that an entry does
-// not have: they can be secret.
-var shellVariables = []string{"KNOWHOW_STORE", "KNOWHOW_EMBEDDER", "EMBED_URL", "EMBED_MODEL", "EMBED_API_KEY",
-	"KB_ENGINE_URL", "KB_API_KEY", "OPENSEARCH_USERNAME", "OPENSEARCH_PASSWORD", "FESS_API_TOKEN"}
-
-// setVariables returns the names of the shellVariables that are set.
-func (v *invocation) setVariables() (names []string) {
-	for _, name := range shellVariables {
-		if v.get(name) != "" {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // targetOf describes what a server of this program serves: paths, "kb", "datasets

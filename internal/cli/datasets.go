@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -133,10 +132,7 @@ func (o *datasetsCommand) run(ctx context.Context, v *invocation) error {
 // datasetsOperands returns the operands of connect with which a client starts a server
 // of datasets.
 func datasetsOperands(dir folder) []string {
-	if abs, err := filepath.Abs(string(dir)); err == nil {
-		dir = folder(abs)
-	}
-	return []string{"datasets", string(dir)}
+	return []string{"datasets", absolute(string(dir))}
 }
 
 // openDatasets reads the datasets of a folder. Without a model they are searched

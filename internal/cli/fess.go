@@ -124,7 +124,7 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 		v.warn(w)
 		log.Warn(w)
 	}
-	err = v.serveFess(ctx, c, o, log.Logger)
+	err = v.serveFess(ctx, c, path, o, log.Logger)
 	switch {
 	case err != nil:
 		log.Error("stopped", "error", err)
@@ -137,7 +137,8 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 }
 
 // serveFess serves the bridge.
-func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fessCommand, log *slog.Logger) error {
+func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, path string, o *fessCommand,
+	log *slog.Logger) error {
 	bridge, err := fessbridge.New(fessbridge.Options{Config: c, Revision: o.Revision, Version: version(), Log: log})
 	if err != nil {
 		return &hintError{err, "Check fessBaseUrl, fessAuth, tls and contentFetch in the configuration."}
@@ -160,6 +161,13 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fes
 	}
 	if s.stdio {
 		log.Info("serving on standard input and output")
+	}
+	s.ready = func(url string) {
+		var own []string
+		if path != "" {
+			own = []string{"fess", absolute(path)}
+		}
+		s.printSnippets(c.Domain.ID, url, "KNOWHOW_TOKEN", own)
 	}
 	return s.serve(ctx)
 }

@@ -235,7 +235,7 @@ func (o *kbCommand) ownOperands(v *invocation) []string {
 	case o.URL != "" || o.Store != "":
 		return nil
 	case v.given("data"):
-		return []string{"kb", "--data", o.Data}
+		return []string{"kb", "--data", absolute(v.expand(o.Data))}
 	}
 	return []string{"kb"}
 }

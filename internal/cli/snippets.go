@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
@@ -51,6 +52,15 @@ func (s *server) printSnippets(name, url, variable string, own []string) {
 			nameOf(name), url, header)
 	}
 	fmt.Fprintf(s.stderr, "%s\n", b.String())
+}
+
+// absolute returns the absolute form of a path, or the path if the working directory
+// is not known.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // connectLine returns a command that connects a client.
