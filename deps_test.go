@@ -127,6 +127,10 @@ var deps = map[string]string{
 	"serving": "datafolder document source repository indexing search/scope searchmcp fessserver job kb kbmcp kbserver console " +
 		"mcpserver httpguard terminal",
 
+	// What goes wrong on the machine of a user: it asks the packages above.
+	"doctor": "clients config datafolder document embed fess fessconfig httpclient httpguard index indexing ingest " +
+		"mcpclient mcpsettings sanitize search source terminal",
+
 	// The command line may import everything.
 	"cli": "*",
 
@@ -146,7 +150,7 @@ var restricted = map[string]string{
 	"modernc.org/sqlite":                     "index/database",
 	"github.com/klauspost/compress":          "index",
 	"database/sql":                           "index index/database index/queue index/segments index/vectors",
-	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
+	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch doctor",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
@@ -225,9 +229,9 @@ var setting = regexp.MustCompile(`(^|[\s("'])--[a-z]|\b(contentFetch|fessAuth|ht
 	`\bfessBaseUrl\b|\blogging\.dir\b|\b(KNOWHOW|MCP_BRIDGE|FESS)_(TOKEN|DATA|URL|API_TOKEN)\b`)
 
 // namesSettings are the packages that may name flags and keys: the command line,
-// the configuration of the bridge with what it configures, the skills and the table of
-// clients, which contain command lines, and the package that runs git.
-var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill", "clients", "repository"}
+// the configuration of the bridge with what it configures, the skills, the table of
+// clients and the doctor, which contain command lines, and the package that runs git.
+var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill", "clients", "doctor", "repository"}
 
 // TestSettingsAreNamedAtTheEdge checks that no other package names a flag or a
 // key: its errors have an errkind.Reason, to which the edge adds the name.

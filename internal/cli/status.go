@@ -107,12 +107,12 @@ func (o *statusCommand) run(ctx context.Context, v *invocation) error {
 	}
 	w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range sources {
-		fmt.Fprintf(w, "%s\t%s\t%s of text\t%s\t%s%s\n", s.Label, documentsOf(s), byteSize(s.TextBytes),
+		fmt.Fprintf(w, "%s\t%s\t%s of text\t%s\t%s%s\n", s.Label, documentsOf(s), terminal.Bytes(s.TextBytes),
 			leftOutOf(s), sanitize.Escape(s.Path), rulesNote(document.Rules{Include: s.Include, Exclude: s.Exclude,
 				NoIgnore: s.NoIgnore}))
 	}
 	fmt.Fprintf(w, "index\t%s\t%s on disk\t%s\t%s\n", terminal.Plural(stats.Documents, "document"),
-		byteSize(stats.FileBytes),
+		terminal.Bytes(stats.FileBytes),
 		terminal.Plural(stats.Segments, "segment"), sanitize.Escape(f.Dir))
 	if status.Store != nil {
 		printStore(w, status.Store)
@@ -217,17 +217,4 @@ func rulesNote(r document.Rules) string {
 		return ""
 	}
 	return "  (" + strings.Join(notes, " ") + ")"
-}
-
-// byteSize returns a number of bytes for people, such as "3.1 MB".
-func byteSize(n int64) string {
-	const unit = 1000
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	f, units := float64(n)/unit, "kMGT"
-	for f >= unit && len(units) > 1 {
-		f, units = f/unit, units[1:]
-	}
-	return fmt.Sprintf("%.1f %cB", f, units[0])
 }

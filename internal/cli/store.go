@@ -114,6 +114,6 @@ func printStore(w io.Writer, s *datafolder.StoreStatus) {
 		note = "\tno k-NN plugin: words only"
 	}
 	fmt.Fprintf(w, "store\t%s\t%s on disk\t%s\thealth %s%s\n", terminal.Plural(s.Documents, "document"),
-		byteSize(s.DiskBytes),
+		terminal.Bytes(s.DiskBytes),
 		terminal.Plural(s.Passages, "passage"), s.Health, note)
 }

@@ -31,6 +31,10 @@ import (
 // FileName is the name of the index file inside the data folder.
 const FileName = "knowhow.db"
 
+// ErrOlder is the error for an index of an older version that is opened without being
+// upgraded.
+var ErrOlder = database.ErrOlder
+
 // maxSearchTime is how long a search may wait for others, evaluate and rank.
 // After this time, it returns what it has found, or an error of kind Busy if it
 // has only waited.
@@ -48,6 +52,10 @@ type Options struct {
 	// disk that is read-only. Changes give errors of kind Denied. An index that can
 	// be written is opened as usual.
 	ReadOnly bool
+
+	// Inspect opens an index that exists without changing anything, as if it could not
+	// be written. For one of an older version the error is ErrOlder.
+	Inspect bool
 
 	// Embedder turns queries into vectors. With it, questions also find what
 	// is close in meaning, among the chunks that have vectors (see
@@ -121,7 +129,8 @@ func open(ctx context.Context, o Options, s setup) (*Index, error) {
 		x.log = slog.New(slog.DiscardHandler)
 	}
 	x.db, err = database.Open(ctx, database.Options{
-		Path: filepath.Join(dir, FileName), Schema: s.schema, ReadOnly: o.ReadOnly, Reads: hotQueries, Log: x.log,
+		Path: filepath.Join(dir, FileName), Schema: s.schema, ReadOnly: o.ReadOnly, Inspect: o.Inspect,
+		Reads: hotQueries, Log: x.log,
 	})
 	if err != nil {
 		return nil, err

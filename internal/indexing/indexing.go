@@ -128,14 +128,23 @@ func Processes(ctx context.Context, x *index.Index) (map[string]Process, error) 
 	processes := map[string]Process{}
 	for name, owner := range leases {
 		label, ok := strings.CutPrefix(name, sourceLease)
-		parts := strings.Split(owner, "-") // the name of the host may contain a hyphen, too
-		if n := len(parts); ok && n >= 3 {
-			if pid, err := strconv.Atoi(parts[n-2]); err == nil {
-				processes[label] = Process{Host: strings.Join(parts[:n-2], "-"), PID: pid}
-			}
+		if p, known := ParseOwner(owner); ok && known {
+			processes[label] = p
 		}
 	}
 	return processes, nil
+}
+
+// ParseOwner returns the process that the owner of a lease is; see
+// [index.Index.Leases]. ok is false if the owner is not a process that indexes.
+func ParseOwner(owner string) (p Process, ok bool) {
+	parts := strings.Split(owner, "-") // the name of the host may contain a hyphen, too
+	n := len(parts)
+	if n < 3 {
+		return Process{}, false
+	}
+	pid, err := strconv.Atoi(parts[n-2])
+	return Process{Host: strings.Join(parts[:n-2], "-"), PID: pid}, err == nil
 }
 
 // prepareTime limits Prepare, because another process may be writing to the

@@ -93,3 +93,16 @@ func Counts[K ~string](n map[K]int) string {
 	}
 	return strings.Join(counts, ", ")
 }
+
+// Bytes returns a number of bytes for people, such as "3.1 MB".
+func Bytes(n int64) string {
+	const unit = 1000
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, units := float64(n)/unit, "kMGT"
+	for f >= unit && len(units) > 1 {
+		f, units = f/unit, units[1:]
+	}
+	return fmt.Sprintf("%.1f %cB", f, units[0])
+}

@@ -37,6 +37,11 @@ type Options struct {
 	// be written is opened as usual.
 	ReadOnly bool
 
+	// Inspect opens a file that exists as if it could not be written, so that nothing
+	// is changed, not even the version of the tables. For a file of an older version
+	// the error is ErrOlder.
+	Inspect bool
+
 	// Reads are statements that are prepared once for each connection that reads.
 	Reads []string
 }
@@ -64,6 +69,14 @@ type DB struct {
 // one that cannot be upgraded. Such a file is not changed, and the error names it.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	d := &DB{path: o.Path, schema: o.Schema, log: o.Log}
+	if o.Inspect {
+		denied := fmt.Errorf("opening the index: %s cannot be read: allow it or choose another data folder: %w", d.path,
+			errkind.Denied)
+		if err := d.openReadOnly(ctx, o.Reads, denied); err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
 	err := d.open(ctx, o.Reads)
 	if o.ReadOnly && errors.Is(err, errkind.Denied) && ctx.Err() == nil {
 		err = d.openReadOnly(ctx, o.Reads, err)

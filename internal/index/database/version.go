@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,6 +29,16 @@ type Upgrade func(ctx context.Context, tx *sql.Tx) error
 // user_version of a file holds it.
 func (s *Schema) version() int { return s.First + len(s.Upgrades) }
 
+// ErrOlder is the error for a file of an older version that is opened without being
+// upgraded.
+var ErrOlder = errors.New("older version")
+
+// An olderError is an error that is ErrOlder.
+type olderError struct{ error }
+
+func (e olderError) Is(target error) bool { return target == ErrOlder }
+func (e olderError) Unwrap() error        { return e.error }
+
 // upgradeWait is how long a process waits for another process that upgrades the
 // file.
 const upgradeWait = 10 * time.Minute
@@ -44,9 +55,9 @@ func (d *DB) prepareTables(ctx context.Context) error {
 	}
 	if !d.Writable() {
 		if version != d.schema.version() {
-			return fmt.Errorf("opening the index: %s is of an older version of knowhow and cannot be written: "+
+			return olderError{fmt.Errorf("opening the index: %s is of an older version of knowhow and cannot be written: "+
 				"copy the data folder to a place that can be written, and use the copy: %w",
-				d.path, errkind.Unsupported)
+				d.path, errkind.Unsupported)}
 		}
 		return nil
 	}

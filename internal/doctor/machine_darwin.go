@@ -1,0 +1,16 @@
+package doctor
+
+import "golang.org/x/sys/unix"
+
+// networks are the names of file systems of other machines.
+var networks = map[string]string{"nfs": "NFS", "smbfs": "SMB", "afpfs": "AFP", "webdav": "WebDAV"}
+
+// disk describes the file system of a folder.
+func disk(dir string) (diskState, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return diskState{}, err
+	}
+	return diskState{free: s.Bavail * uint64(s.Bsize), files: s.Ffree, limited: s.Files > 0,
+		network: networks[unix.ByteSliceToString(s.Fstypename[:])]}, nil
+}
