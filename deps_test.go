@@ -129,7 +129,7 @@ var deps = map[string]string{
 
 	// What goes wrong on the machine of a user: it asks the packages above.
 	"doctor": "clients config datafolder document embed fess fessconfig httpclient httpguard index indexing ingest " +
-		"mcpclient mcpsettings sanitize search source terminal",
+		"mcpclient mcpsettings repository sanitize search source terminal",
 
 	// The command line may import everything.
 	"cli": "*",

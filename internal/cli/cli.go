@@ -144,7 +144,7 @@ func (e Env) commands() []command {
 		{"read", "print the text of an indexed document", readHelp, &readCommand{}},
 		{"sources", "list the remembered sources, or remove one", sourcesHelp, &sourcesCommand{}},
 		{"status", "show what is indexed, and what is left out", statusHelp, &statusCommand{}},
-		{"doctor", "find what is wrong with the installation, and say what to do", doctorHelp, &doctorCommand{}},
+		{"doctor", "find out why something does not work, and what to do", doctorHelp, &doctorCommand{}},
 		{"fess", "serve the documents of a Fess server to agents", fessHelp, &fessCommand{}},
 		{"datasets", "create, search, check and serve vector datasets", datasetsHelp, &datasetsCommand{}},
 		{"datasets create", "", createHelp, &createCommand{}},

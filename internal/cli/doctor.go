@@ -1,17 +1,23 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
+	"github.com/knowhow-mcp/knowhow/internal/configfile"
 	"github.com/knowhow-mcp/knowhow/internal/doctor"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
@@ -105,7 +111,7 @@ func (o *doctorCommand) options(v *invocation) (doctor.Options, error) {
 	d := doctor.Options{
 		Program: v.Program, Build: thisBuild(), Home: v.home(), Lookup: v.Lookup, Explain: explainStore,
 		Addr: o.Addr, Token: o.Token, Engine: o.Engine, FessConfig: string(o.Config), FessToken: o.FessToken,
-		Fix: o.Fix, Parse: v.parseEntry,
+		Fix: o.Fix, Parse: v.parseEntry, Rewrite: rewriteEntry,
 	}
 	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 		return d, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", o.Addr)
@@ -270,9 +276,9 @@ func (v *invocation) parseEntry(program string, args []string, env map[string]st
 	}
 	folders := name == "serve" || name == "mcp"
 	line.Started = line.Stdio && !store && !(folders && len(line.Paths) == 0)
-	for _, path := range line.Paths {
-		line.Started = line.Started && !strings.Contains(path, "://")
-	}
+	local := slices.DeleteFunc(slices.Clone(line.Paths), repository.Is)
+	line.Started = line.Started && len(local) == len(line.Paths) // a copy of a repository takes long
+	line.Paths = local
 	typed := args
 	if program == "mcp-fess" {
 		typed = rest
@@ -306,4 +312,85 @@ func harmless(f *flagSet, args []string, dir string) (changed []string) {
 		changed = append(changed, arg)
 	}
 	return append(changed, more...)
+}
+
+// rewriteEntry writes the command and the arguments of a server into an entry of a
+// client. Everything else in the entry stays.
+func rewriteEntry(_ *clients.Client, f clients.File, name string, s clients.Server) error {
+	format := configfile.Format(strings.ToLower(string(f.Format)))
+	place := configfile.Place{Keys: f.Place.Keys, Name: name, List: f.Place.List}
+	change := func(old []byte) ([]byte, error) {
+		entry, found, err := configfile.Get(format, old, place)
+		switch {
+		case err != nil:
+			return nil, err
+		case !found || entry == nil:
+			return nil, fmt.Errorf("there is no entry %q any more: %w", name, errkind.NotFound)
+		}
+		setCommand(entry, s)
+		members, ok := membersOf(entry)
+		if !ok {
+			return nil, fmt.Errorf("the entry %q has values that can only be changed in an editor: %w", name,
+				errkind.Unsupported)
+		}
+		if f.Place.List {
+			members = append([]configfile.Member{{Name: "name", Value: name}}, members...)
+		}
+		return configfile.Set(format, old, place, members)
+	}
+	return configfile.Change(f.Path, configfile.Options{Format: format, Place: place}, change)
+}
+
+// setCommand sets the command and the arguments in the keys that an entry has for them.
+func setCommand(entry map[string]any, s clients.Server) {
+	key := "command"
+	if _, ok := entry["cmd"]; ok {
+		key = "cmd"
+	}
+	if _, list := entry[key].([]any); list {
+		entry[key] = append([]string{s.Command}, s.Args...)
+		return
+	}
+	entry[key], entry["args"] = s.Command, s.Args
+}
+
+// membersOf returns the members of an entry, those first that come first in most files.
+// ok is false if a value cannot be written.
+func membersOf(entry map[string]any) (members []configfile.Member, ok bool) {
+	first := []string{"type", "command", "cmd", "args", "env"}
+	rank := func(name string) int {
+		if i := slices.Index(first, name); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	names := slices.SortedFunc(maps.Keys(entry), func(a, b string) int {
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
+	})
+	for _, name := range names {
+		value := entry[name]
+		switch v := value.(type) {
+		case string, bool, int, []string:
+		case map[string]any:
+			inner, ok := membersOf(v)
+			if !ok {
+				return nil, false
+			}
+			value = inner
+		case []any:
+			texts := []string{}
+			for _, element := range v {
+				s, ok := element.(string)
+				if !ok {
+					return nil, false
+				}
+				texts = append(texts, s)
+			}
+			value = texts
+		default:
+			return nil, false
+		}
+		members = append(members, configfile.Member{Name: name, Value: value})
+	}
+	return members, true
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/doctor"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // TestDoctorHostile checks that hostile operands and files of clients are printed without
@@ -97,6 +100,46 @@ func TestParseEntry(t *testing.T) {
 	for _, args := range []string{"", "nonsense", "mcp --fodler /a", "mcp --label", "serve --addr"} {
 		if got, err := v.parseEntry("knowhow", strings.Fields(args), nil); err == nil {
 			t.Errorf("parseEntry(knowhow %s) = %+v, want an error", args, got)
+		}
+	}
+}
+
+// TestRewriteEntry writes another command into an entry. Everything else stays.
+func TestRewriteEntry(t *testing.T) {
+	for _, tc := range []struct{ client, before, want string }{
+		{"cursor", "{\n  // mine\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}, // keep\n" +
+			"    \"docs\": {\n      \"command\": \"~/knowhow\",\n      \"args\": [\"serve\"],\n" +
+			"      \"env\": {\"A\": \"b\"},\n      \"timeout\": 60\n    }\n  }\n}\n",
+			"{\n  // mine\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}, // keep\n" +
+				"    \"docs\": {\n      \"command\": \"/opt/knowhow\",\n      \"args\": [\"mcp\", \"/a\"],\n" +
+				"      \"env\": {\n        \"A\": \"b\"\n      },\n      \"timeout\": 60\n    }\n  }\n}\n"},
+		{"codex", "# mine\nmodel = \"x\"\n\n[mcp_servers.docs]\ncommand = \"knowhow\"\nargs = [\"serve\"]\n",
+			"# mine\nmodel = \"x\"\n\n[mcp_servers.docs]\ncommand = \"/opt/knowhow\"\nargs = [\"mcp\", \"/a\"]\n"},
+		{"opencode", `{"mcp":{"docs":{"type":"local","command":["knowhow","serve"],"enabled":true}}}` + "\n",
+			`{"mcp":{"docs":{"type":"local","command":["/opt/knowhow","mcp","/a"],"enabled":true}}}` + "\n"},
+	} {
+		c, _ := clients.Find(tc.client)
+		f, ok := c.File(clients.System{GOOS: "linux", Home: t.TempDir(), Lookup: func(string) (string, bool) { return "", false },
+			Exists: fileExists}, clients.User)
+		if !ok {
+			t.Fatal(tc.client)
+		}
+		if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.Path, []byte(tc.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		server := clients.Server{Name: "docs", Command: "/opt/knowhow", Args: []string{"mcp", "/a"}}
+		if err := rewriteEntry(c, f, "docs", server); err != nil {
+			t.Errorf("%s: %v", tc.client, err)
+		}
+		got, err := os.ReadFile(f.Path)
+		if diff := cmp.Diff(tc.want, string(got)); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", tc.client, err, diff)
+		}
+		if err := rewriteEntry(c, f, "gone", server); !errors.Is(err, errkind.NotFound) {
+			t.Errorf("%s: rewriteEntry of an entry that is gone = %v, want kind NotFound", tc.client, err)
 		}
 	}
 }

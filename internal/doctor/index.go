@@ -17,6 +17,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/indexing"
 	"github.com/knowhow-mcp/knowhow/internal/ingest"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/source"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
@@ -241,7 +242,11 @@ func (e *examiner) readable(subject, path string) []Finding {
 // source checks a source.
 func (e *examiner) source(ctx context.Context, x *index.Index, s datafolder.SourceStatus) (findings []Finding) {
 	subject := "source " + s.Label
-	local := !strings.Contains(s.Path, "://")
+	local := !repository.Is(s.Path)
+	if _, err := repository.Program(); err != nil && !local {
+		findings = append(findings, Finding{Level: Error, Subject: subject,
+			Message: "it is a git repository, and there is no program git on the PATH", Fix: "Install git."})
+	}
 	if local {
 		if findings = e.readable(subject, s.Path); findings != nil {
 			return findings
