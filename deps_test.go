@@ -128,7 +128,7 @@ var deps = map[string]string{
 		"mcpserver httpguard terminal",
 
 	// What goes wrong on the machine of a user: it asks the packages above.
-	"doctor": "clients config datafolder document embed fess fessconfig httpclient httpguard index indexing ingest " +
+	"doctor": "clients config configfile datafolder document embed fess fessconfig httpclient httpguard index indexing ingest " +
 		"mcpclient mcpsettings repository sanitize search source terminal",
 
 	// The command line may import everything.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -109,19 +108,16 @@ func (v *invocation) judge(findings []doctor.Finding, fixed bool) error {
 // options returns what is to be checked.
 func (o *doctorCommand) options(v *invocation) (doctor.Options, error) {
 	d := doctor.Options{
-		Program: v.Program, Build: thisBuild(), Home: v.home(), Lookup: v.Lookup, Explain: explainStore,
+		Program: v.Program, Build: thisBuild(), System: v.clientSystem(), Explain: explainStore,
 		Addr: o.Addr, Token: o.Token, Engine: o.Engine, FessConfig: string(o.Config), FessToken: o.FessToken,
-		Fix: o.Fix, Parse: v.parseEntry, Rewrite: rewriteEntry,
+		Fix: o.Fix, Ours: isOurs, Parse: v.parseEntry, Rewrite: rewriteEntry,
 	}
 	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 		return d, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", o.Addr)
 	}
 	var err error
-	if d.Executable, err = os.Executable(); err != nil {
+	if d.Executable, err = programPath(); err != nil {
 		d.Executable = v.Program
-	}
-	if d.Dir, err = os.Getwd(); err != nil {
-		d.Dir = "" // it was removed
 	}
 	d.Data, _ = dataPath(v.Env, o.Data) // the check of the data folder reports that it is not known
 	usual, err := dataPath(v.Env, "")
@@ -317,10 +313,10 @@ func harmless(f *flagSet, args []string, dir string) (changed []string) {
 // rewriteEntry writes the command and the arguments of a server into an entry of a
 // client. Everything else in the entry stays.
 func rewriteEntry(_ *clients.Client, f clients.File, name string, s clients.Server) error {
-	format := configfile.Format(strings.ToLower(string(f.Format)))
-	place := configfile.Place{Keys: f.Place.Keys, Name: name, List: f.Place.List}
+	place := f.Place
+	place.Name = name
 	change := func(old []byte) ([]byte, error) {
-		entry, found, err := configfile.Get(format, old, place)
+		entry, found, err := configfile.Get(f.Format, old, place)
 		switch {
 		case err != nil:
 			return nil, err
@@ -336,9 +332,9 @@ func rewriteEntry(_ *clients.Client, f clients.File, name string, s clients.Serv
 		if f.Place.List {
 			members = append([]configfile.Member{{Name: "name", Value: name}}, members...)
 		}
-		return configfile.Set(format, old, place, members)
+		return configfile.Set(f.Format, old, place, members)
 	}
-	return configfile.Change(f.Path, configfile.Options{Format: format, Place: place}, change)
+	return configfile.Change(f.Path, configfile.Options{Format: f.Format, Place: place}, change)
 }
 
 // setCommand sets the command and the arguments in the keys that an entry has for them.

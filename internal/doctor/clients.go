@@ -9,13 +9,12 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
-	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/configfile"
 	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 )
 
@@ -32,32 +31,6 @@ type CommandLine struct {
 	Harmless func(dir string) []string
 }
 
-// system returns the machine as package clients sees it.
-func (e *examiner) system() clients.System {
-	return clients.System{GOOS: e.machine.goos, Home: e.Home, Dir: e.Dir, Lookup: e.Lookup,
-		Exists:  func(path string) bool { _, err := os.Stat(path); return err == nil },
-		Program: e.lookPath}
-}
-
-// lookPath returns the path of a program on the PATH, or "".
-func (e *examiner) lookPath(name string) string {
-	if e.machine.goos == "windows" {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			return ""
-		}
-		return path
-	}
-	for _, dir := range filepath.SplitList(e.get("PATH")) {
-		path := filepath.Join(dir, name)
-		info, err := os.Stat(path)
-		if filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path
-		}
-	}
-	return ""
-}
-
 // A connection is an entry for a server of this program in a file of a client.
 type connection struct {
 	entry
@@ -69,24 +42,27 @@ type connection struct {
 // client checks the configuration files of a client. named means that the user asked for
 // this client.
 func (e *examiner) client(ctx context.Context, c *clients.Client, named bool) (findings []Finding) {
-	s := e.system()
-	installed := c.Installed(s)
+	installed := c.Installed(e.System)
 	var connections []connection
-	for _, file := range c.Files(s) {
+	for _, file := range c.Files(e.System) {
 		if _, err := os.Lstat(file.Path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		values, err := readFile(file)
+		data, err := readFile(file.Path)
+		var list []entry
+		if err == nil {
+			list, err = entries(file, data)
+		}
 		if err != nil {
 			if file.Scope != clients.Local { // which is in the file of the user
 				findings = append(findings, e.unreadable(c, file, err))
 			}
 			continue
 		}
-		findings = append(findings, e.misplaced(c, file, values)...)
-		for _, entry := range entries(values, file.Place) {
+		findings = append(findings, e.misplaced(ctx, c, file, data)...)
+		for _, entry := range list {
 			e.learnEntry(entry)
-			if e.isOurs(ctx, entry) {
+			if e.isOurs(ctx, entry.server) {
 				connections = append(connections, connection{entry, c, file,
 					c.Title + ", " + fmt.Sprintf("%q", entry.name)})
 			}
@@ -114,8 +90,8 @@ func (e *examiner) client(ctx context.Context, c *clients.Client, named bool) (f
 // unreadable returns the finding for a file that cannot be used.
 func (e *examiner) unreadable(c *clients.Client, file clients.File, err error) Finding {
 	f := Finding{Level: Error, Subject: c.Title}
-	if damaged, ok := errors.AsType[*fileError](err); ok {
-		f.Message = fmt.Sprintf("%s cannot be used: %s", file.Path, damaged)
+	if damaged, ok := errors.AsType[*configfile.Error](err); ok {
+		f.Message = fmt.Sprintf("%s cannot be used: %s", file.Path, e.foreign(damaged.Error()))
 		f.Fix = fmt.Sprintf("Correct the file in an editor. %s reads none of its servers until then.", c.Title)
 		return f
 	}
@@ -124,20 +100,25 @@ func (e *examiner) unreadable(c *clients.Client, file clients.File, err error) F
 	return f
 }
 
-// misplaced returns a finding if a file has servers under the key of another client.
-func (e *examiner) misplaced(c *clients.Client, file clients.File, values map[string]any) []Finding {
-	key := file.Place.Keys[0]
-	if file.Scope == clients.Local || len(file.Place.Keys) != 1 || values[key] != nil {
+// serverKeys are the keys of servers in the files of all clients.
+var serverKeys = []string{"mcpServers", "servers", "mcp_servers", "context_servers"}
+
+// misplaced returns a finding if a file has servers of this program under the key of
+// another client, and none under that of its own.
+func (e *examiner) misplaced(ctx context.Context, c *clients.Client, file clients.File, data []byte) []Finding {
+	if own, err := entries(file, data); err != nil || len(own) > 0 || len(file.Place.Keys) != 1 {
 		return nil
 	}
-	for _, other := range []string{"mcpServers", "servers", "mcp_servers", "context_servers"} {
-		for _, entry := range entries(values, clients.Place{Keys: []string{other}}) {
-			if other != key && e.runsUs(entry.server.Command) {
-				return []Finding{{Level: Error, Subject: c.Title,
-					Message: fmt.Sprintf("%s has servers in %q, but %s reads them from %q", file.Path, other, c.Title, key),
-					Fix:     fmt.Sprintf("Rename the key, or type: %s connect %s FOLDER", e.Program, c.Name)}}
-			}
+	key := file.Place.Keys[0]
+	for _, other := range serverKeys {
+		file.Place.Keys = []string{other}
+		list, err := entries(file, data)
+		if err != nil || other == key || !slices.ContainsFunc(list, func(s entry) bool { return e.isOurs(ctx, s.server) }) {
+			continue
 		}
+		return []Finding{{Level: Error, Subject: c.Title,
+			Message: fmt.Sprintf("%s has servers in %q, but %s reads them from %q", file.Path, other, c.Title, key),
+			Fix:     fmt.Sprintf("Rename the key, or type: %s connect %s FOLDER", e.Program, c.Name)}}
 	}
 	return nil
 }
@@ -184,47 +165,12 @@ func placeholder(value string) bool {
 	return strings.Contains(value, "${") || strings.Contains(value, "{env:")
 }
 
-// programs are the names of the programs of this project.
-var ownPrograms = []string{"knowhow", "mcp-fess", "mcp-bridge"}
-
-// runsUs reports whether a command starts this program.
-func (e *examiner) runsUs(command string) bool {
-	base := strings.ToLower(command[strings.LastIndexAny(command, `/\`)+1:])
-	base = strings.TrimSuffix(strings.TrimSuffix(base, ".exe"), ".cmd")
-	return slices.Contains(append(ownPrograms, e.Program), base) || command == e.Executable
-}
-
 // packageRunners start a program of a package, which they may download first.
 var packageRunners = []string{"npx", "uvx", "pipx", "bunx", "pnpm"}
 
-// isOurs reports whether an entry is for a server of this program. A URL is, if it leads
-// to this machine and such a server answers there, or its name or port is a usual one.
-func (e *examiner) isOurs(ctx context.Context, c entry) bool {
-	s := c.server
-	if s.Command != "" {
-		base := filepath.Base(filepath.ToSlash(s.Command))
-		if slices.Contains(packageRunners, base) {
-			return slices.ContainsFunc(s.Args, func(arg string) bool {
-				name, _, _ := strings.Cut(strings.TrimPrefix(arg, "@knowhow-mcp/"), "@")
-				return slices.Contains(ownPrograms, name)
-			})
-		}
-		return e.runsUs(s.Command)
-	}
-	u, err := url.Parse(s.URL)
-	if err != nil || u.Host == "" {
-		return s.URL != "" && slices.Contains(ownPrograms, c.name)
-	}
-	return slices.Contains(ownPrograms, c.name) || u.Host == e.Addr ||
-		httpguard.Loopback(u.Host) && u.Scheme == "http" && isKnowhow(ctx, hostPort(u))
-}
-
-// hostPort returns the address of the server of a URL with the scheme http.
-func hostPort(u *url.URL) string {
-	if u.Port() == "" {
-		return u.Host + ":80"
-	}
-	return u.Host
+// isOurs reports whether an entry is for a server of this program.
+func (e *examiner) isOurs(ctx context.Context, s clients.Server) bool {
+	return s.Name == e.Program && (s.URL != "" || s.Command != "") || e.Ours != nil && e.Ours(ctx, s)
 }
 
 // connection checks an entry.
@@ -280,7 +226,7 @@ func (e *examiner) exposed(c connection) (findings []Finding) {
 				e.Program, c.client.Name)}}
 	}
 	info, err := os.Stat(c.file.Path)
-	if err != nil || e.machine.goos == "windows" || info.Mode().Perm()&0o044 == 0 {
+	if err != nil || e.GOOS == "windows" || info.Mode().Perm()&0o044 == 0 {
 		return nil
 	}
 	return []Finding{{Level: Warning, Subject: c.subject,
@@ -350,7 +296,7 @@ func (e *examiner) startedBy(ctx context.Context, c connection) []Finding {
 	case placeholder(command):
 		return nil // which the client replaces
 	case !strings.ContainsAny(command, `/\`):
-		if path = e.lookPath(command); path == "" {
+		if path = e.System.Program(command); path == "" {
 			return wrong(Error, "%s has the command %q, which is not on the PATH", c.file.Path, command)
 		}
 		if c.client.Window {
@@ -364,7 +310,7 @@ func (e *examiner) startedBy(ctx context.Context, c connection) []Finding {
 	switch {
 	case err != nil:
 		return wrong(Error, "%s has the command %s, which does not exist", c.file.Path, path)
-	case info.IsDir() || e.machine.goos != "windows" && info.Mode()&0o111 == 0:
+	case info.IsDir() || e.GOOS != "windows" && info.Mode()&0o111 == 0:
 		return []Finding{{Level: Error, Subject: c.subject, Message: fmt.Sprintf("%s has the command %s, which cannot be executed", c.file.Path, path),
 			Fix: fmt.Sprintf("Type: chmod +x %s", e.word(path))}}
 	case sameFile(path, e.Executable):

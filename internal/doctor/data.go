@@ -91,7 +91,7 @@ const (
 // permissions checks the permissions of the data folder.
 func (e *examiner) permissions(info fs.FileInfo) (findings []Finding) {
 	const subject = "data folder"
-	if e.machine.goos == "windows" { // its permissions are others
+	if e.GOOS == "windows" { // its permissions are others
 		return nil
 	}
 	mode := info.Mode().Perm()
@@ -126,7 +126,7 @@ func (e *examiner) permissions(info fs.FileInfo) (findings []Finding) {
 func (e *examiner) indexFile(path string) *Finding {
 	const subject = "data folder"
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || e.machine.goos == "windows" {
+	if errors.Is(err, fs.ErrNotExist) || e.GOOS == "windows" {
 		return nil
 	}
 	if err != nil || !info.Mode().IsRegular() {

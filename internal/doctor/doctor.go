@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -97,9 +96,7 @@ type Options struct {
 	Executable string // absolute path of the running program
 	Build      Build
 
-	Home   string                           // home folder; "" if it is not known
-	Dir    string                           // working directory
-	Lookup func(name string) (string, bool) // looks up an environment variable like os.LookupEnv; required
+	clients.System // the user, the environment and the PATH; required
 
 	Data      string // data folder, absolute; "" if it is not known
 	DataNamed bool   // Data is not the usual one: commands in advice name it
@@ -118,6 +115,10 @@ type Options struct {
 
 	FessConfig string // configuration file of the bridge; "" means the first one below Home that exists
 	FessToken  string // takes precedence over that of the file
+
+	// Ours reports whether an entry of a client is for a server of this program. nil: only
+	// those with the name of the program are.
+	Ours func(ctx context.Context, s clients.Server) bool
 
 	// Parse reads the arguments of a program of this project, with the environment
 	// variables that the client sets. nil: they are not checked, and nothing is started.
@@ -431,10 +432,10 @@ func (e *examiner) word(path string) string {
 			break
 		}
 	}
-	if !strings.ContainsAny(path, " \t'\"$`\\&;()<>|*?[]#!{}") || runtime.GOOS == "windows" && !strings.Contains(path, " ") {
+	if !strings.ContainsAny(path, " \t'\"$`\\&;()<>|*?[]#!{}") || e.GOOS == "windows" && !strings.Contains(path, " ") {
 		return prefix + path
 	}
-	if runtime.GOOS == "windows" {
+	if e.GOOS == "windows" {
 		return `"` + prefix + path + `"`
 	}
 	return prefix + "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
+	"github.com/knowhow-mcp/knowhow/internal/configfile"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/embed"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
@@ -58,19 +59,35 @@ func newFixture(t *testing.T) *fixture {
 	f.env = map[string]string{"PATH": bin}
 	f.Options = Options{
 		Program: "knowhow", Executable: filepath.Join(bin, "knowhow"), Build: Build{Version: "v1.2.3"},
-		Home: filepath.Join(dir, "home"), Dir: filepath.Join(dir, "home", "project"), Data: filepath.Join(dir, "home", "data"),
-		Lookup: func(name string) (string, bool) { value, ok := f.env[name]; return value, ok },
-		Addr:   closedPort(t), Explain: func(err error) error { return err },
-		machine: machine{goos: "linux", host: "laptop",
+		System: clients.System{GOOS: "linux", Home: filepath.Join(dir, "home"), Dir: filepath.Join(dir, "home", "project"),
+			Lookup:  func(name string) (string, bool) { value, ok := f.env[name]; return value, ok },
+			Exists:  func(path string) bool { _, err := os.Stat(path); return err == nil },
+			Program: f.onPath},
+		Data: filepath.Join(dir, "home", "data"),
+		Addr: closedPort(t), Explain: func(err error) error { return err },
+		machine: machine{host: "laptop",
 			writable: func(string) error { return nil },
 			disk:     func(string) (diskState, error) { return diskState{free: 1 << 40, files: 1e6, limited: true}, nil },
 			alive:    func(pid int) bool { return pid == os.Getpid() },
 			listener: func(int) string { return "process 7 (\x1b]0;nginx)" },
 		},
+		Ours: func(_ context.Context, s clients.Server) bool {
+			return strings.Contains(s.Command, "knowhow") || strings.Contains(s.URL, "127.0.0.1")
+		},
 		Parse: parseFake,
 	}
 	f.mkdir(f.Dir)
 	return f
+}
+
+// onPath returns the path of a program on the PATH.
+func (f *fixture) onPath(name string) string {
+	for _, dir := range filepath.SplitList(f.env["PATH"]) {
+		if path := filepath.Join(dir, name); f.Exists(path) {
+			return path
+		}
+	}
+	return ""
 }
 
 // parseFake reads the arguments of commands that have no flags but --transport.
@@ -184,8 +201,7 @@ func (f *fixture) mcp(token string) string {
 func (f *fixture) client(name, text string) (path string) {
 	f.Helper()
 	c, _ := clients.Find(name)
-	e := &examiner{Options: f.Options}
-	file, ok := c.File(e.system(), clients.User)
+	file, ok := c.File(f.System, clients.User)
 	if !ok {
 		f.Fatalf("%s has no file", name)
 	}
@@ -675,17 +691,17 @@ func (s *fakeStore) HasVectors() bool                              { return s.ve
 
 var clientFaults = []planted{
 	{name: "client file that is damaged", plant: func(f *fixture) { f.client("cursor", "{\n\"mcpServers\": {\n,,}") },
-		level: Error, subject: "Cursor", message: "line 3: it is not valid JSON", fix: "Correct the file"},
-	{name: "client file that is damaged, TOML", plant: func(f *fixture) { f.client("codex", "[mcp_servers.a\n\x1b") },
-		level: Error, subject: "Codex", message: "it is not valid TOML", fix: "Correct the file"},
-	{name: "client file that is damaged, YAML", plant: func(f *fixture) { f.client("goose", "extensions:\n\t- a: [") },
-		level: Error, subject: "Goose", message: "it is not valid YAML", fix: "Correct the file"},
+		level: Error, subject: "Cursor", message: "line 3, column 1: invalid JSON", fix: "Correct the file"},
+	{name: "client file that is damaged, TOML", plant: func(f *fixture) { f.client("codex", "[mcp_servers.a]\ntoken = "+secretWord+"\n\x1b") },
+		level: Error, subject: "Codex", message: "invalid TOML", fix: "Correct the file"},
+	{name: "client file that is damaged, YAML", plant: func(f *fixture) { f.client("goose", "extensions:\n  key: *"+secretWord+"\n\t- a: [") },
+		level: Error, subject: "Goose", message: "invalid YAML", fix: "Correct the file"},
 	{name: "client file that is not UTF-8", plant: func(f *fixture) { f.client("cursor", "\xff\xfe{") },
-		level: Error, subject: "Cursor", message: "not UTF-8", fix: "Correct the file"},
-	{name: "huge client file", plant: func(f *fixture) { f.client("cursor", strings.Repeat(" ", maxFile+1)) },
+		level: Error, subject: "Cursor", message: "UTF-16", fix: "Correct the file"},
+	{name: "huge client file", plant: func(f *fixture) { f.client("cursor", strings.Repeat(" ", configfile.MaxSize+1)) },
 		level: Error, subject: "Cursor", message: "larger than 4 MiB", fix: "Correct the file"},
-	{name: "deep client file", plant: func(f *fixture) { f.client("cursor", strings.Repeat("[", maxFile)) },
-		level: Error, subject: "Cursor", message: "nested too deep", fix: "Correct the file"},
+	{name: "deep client file", plant: func(f *fixture) { f.client("cursor", strings.Repeat("[", configfile.MaxSize)) },
+		level: Error, subject: "Cursor", message: "nested", fix: "Correct the file"},
 	{name: "client file that is a folder", plant: func(f *fixture) { f.check(os.MkdirAll(filepath.Join(f.Home, ".cursor", "mcp.json"), 0o700)) },
 		level: Error, subject: "Cursor", message: "not a file", fix: "Correct the file"},
 	{name: "servers under another key", plant: func(f *fixture) { f.client("vscode", stdio(f.Executable, "mcp", f.docs)) },
@@ -704,7 +720,7 @@ var clientFaults = []planted{
 	{name: "command without folder", plant: func(f *fixture) { f.client("claude-desktop", stdio("knowhow", "mcp", f.docs)) },
 		level: Warning, subject: `Claude Desktop, "handbook"`, message: "without its folder", fix: "knowhow connect claude-desktop"},
 	{name: "command that is not on the PATH", plant: func(f *fixture) {
-		f.client("claude-code", stdio("mcp-fess"))
+		f.client("claude-code", stdio("knowhow-fess"))
 	}, level: Error, subject: `Claude Code, "handbook"`, message: "not on the PATH", fix: "knowhow connect claude-code"},
 	{name: "relative command", plant: func(f *fixture) { f.client("cursor", stdio("./bin/knowhow", "mcp", f.docs)) },
 		level: Error, subject: `Cursor, "handbook"`, message: "depends on the folder", fix: "knowhow connect cursor"},

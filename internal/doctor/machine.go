@@ -1,15 +1,10 @@
 package doctor
 
-import (
-	"os"
-	"runtime"
-)
+import "os"
 
 // A machine is what the checks ask of the operating system besides files. Tests replace
 // its functions, because the faults that they report cannot be made everywhere.
 type machine struct {
-	goos string
-
 	// writable returns an error unless this process may make files in a folder.
 	writable func(dir string) error
 
@@ -35,9 +30,6 @@ type diskState struct {
 
 // orThis returns the machine with the functions of the real one where it has none.
 func (m machine) orThis() machine {
-	if m.goos == "" {
-		m.goos = runtime.GOOS
-	}
 	if m.writable == nil {
 		m.writable = writable
 	}

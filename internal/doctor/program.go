@@ -89,7 +89,7 @@ func (e *examiner) onPath(ctx context.Context) (findings []Finding) {
 // and files with that name that cannot be executed.
 func (e *examiner) programs() (found, plain []string) {
 	names := []string{e.Program}
-	if e.machine.goos == "windows" {
+	if e.GOOS == "windows" {
 		names = []string{e.Program + ".exe", e.Program + ".cmd", e.Program + ".bat"}
 	}
 	for _, dir := range filepath.SplitList(e.get("PATH")) {
@@ -101,7 +101,7 @@ func (e *examiner) programs() (found, plain []string) {
 			info, err := os.Stat(path)
 			switch {
 			case err != nil || !info.Mode().IsRegular():
-			case e.machine.goos != "windows" && info.Mode()&0o111 == 0:
+			case e.GOOS != "windows" && info.Mode()&0o111 == 0:
 				plain = append(plain, path)
 			case !slices.ContainsFunc(found, func(other string) bool { return sameFile(other, path) }):
 				found = append(found, path)
