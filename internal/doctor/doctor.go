@@ -135,7 +135,7 @@ type Options struct {
 
 	Fix bool // make safe repairs, and report them in the findings
 
-	// Limit is the time of one check; 0 means 5 s.
+	// Limit is the time of one check; 0 means 15 s. Only what hangs takes so long.
 	Limit time.Duration
 
 	// Progress is called when a check is done; nil means that nothing is reported. It is
@@ -145,9 +145,9 @@ type Options struct {
 	machine machine // zero: this one
 }
 
-// standardLimit is the time of one check. It is more than what a start of the program by
-// a client takes on a slow machine.
-const standardLimit = 10 * time.Second
+// standardLimit is the time of one check. It is more than a client takes to start the
+// program on a slow machine.
+const standardLimit = 15 * time.Second
 
 // An examiner makes the checks of one run.
 type examiner struct {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package doctor
 
 import (
@@ -64,11 +66,12 @@ func newFixture(t *testing.T) *fixture {
 			Exists:  func(path string) bool { _, err := os.Stat(path); return err == nil },
 			Program: f.onPath},
 		Data: filepath.Join(dir, "home", "data"),
-		Addr: closedPort(t), Explain: func(err error) error { return err },
+		Addr: closedPort(t), Limit: time.Minute, Explain: func(err error) error { return err },
 		machine: machine{host: "laptop",
 			writable: func(string) error { return nil },
 			disk:     func(string) (diskState, error) { return diskState{free: 1 << 40, files: 1e6, limited: true}, nil },
 			alive:    func(pid int) bool { return pid == os.Getpid() },
+			watches:  func() int { return 65536 },
 			listener: func(int) string { return "process 7 (\x1b]0;nginx)" },
 		},
 		Ours: func(_ context.Context, s clients.Server) bool {
@@ -136,7 +139,10 @@ func (f *fixture) mkdir(dir string) { f.check(os.MkdirAll(dir, 0o700)) }
 func (f *fixture) write(path, text string, mode os.FileMode) {
 	f.Helper()
 	f.mkdir(filepath.Dir(path))
-	f.check(os.WriteFile(path, []byte(text), mode))
+	syscall.ForkLock.RLock() // a process that is started now would keep a program open for writing
+	err := os.WriteFile(path, []byte(text), mode)
+	syscall.ForkLock.RUnlock()
+	f.check(err)
 	f.check(os.Chmod(path, mode))
 	old := time.Now().Add(-time.Hour)
 	f.check(os.Chtimes(path, old, old)) // a file that has just changed may still be changing
@@ -393,6 +399,10 @@ var programFaults = []planted{
 		f.Executable = filepath.Join(f.TempDir(), "go-build1", "knowhow")
 		f.write(f.Executable, program("v1.2.3"), 0o755)
 	}, level: Warning, subject: "program", message: "temporary", fix: "Install the program"},
+	{name: "program in quarantine", plant: func(f *fixture) { f.machine.quarantined = func(string) bool { return true } },
+		level: Warning, subject: "program", message: "macOS", fix: "xattr -d"},
+	{name: "few watches", plant: func(f *fixture) { f.machine.watches = func() int { return 128 } },
+		level: Warning, subject: "environment", message: "only 128", fix: "sysctl"},
 	{name: "transport stdio", plant: func(f *fixture) { f.env["KNOWHOW_TRANSPORT"] = "stdio" },
 		level: Warning, subject: "environment", message: "KNOWHOW_TRANSPORT is stdio", fix: "Unset it"},
 	{name: "transport unknown", plant: func(f *fixture) { f.env["KNOWHOW_TRANSPORT"] = "sse\x1b[2J" },

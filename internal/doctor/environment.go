@@ -48,6 +48,12 @@ func (e *examiner) environment(context.Context) (findings []Finding) {
 			Message: fmt.Sprintf("the folder for temporary files, %s, cannot be written, so large folders cannot be indexed", dir),
 			Fix:     "Create it or change its permissions, or set TMPDIR to another folder."})
 	}
+	const fewWatches = 8192 // what Linux had before 2021
+	if n := e.machine.watches(); n > 0 && n < fewWatches {
+		findings = append(findings, Finding{Level: Warning, Subject: subject,
+			Message: fmt.Sprintf("this system allows only %d watched folders for each user, so changes in large sources are noticed late", n),
+			Fix:     "Type: sudo sysctl fs.inotify.max_user_watches=524288"})
+	}
 	if len(findings) == 0 || findings[0].Level == OK {
 		findings = append(findings, ok(subject, "no variable prevents anything"))
 	}
@@ -85,6 +91,8 @@ func (e *examiner) proxies(context.Context) (findings []Finding) {
 	switch {
 	case len(set) == 0:
 		return []Finding{ok(subject, "no proxy is set")}
+	case len(set) == 1 && set[0] == "HTTPS_PROXY": // addresses of this machine begin with http
+		findings = append(findings, ok(subject, "HTTPS_PROXY is set, which is not for this machine"))
 	case !exempt(none, "127.0.0.1") || !exempt(none, "localhost"):
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
 			Message: fmt.Sprintf("%s is set, and NO_PROXY does not exempt this machine: many clients then send requests for 127.0.0.1 to the proxy, which does not reach it",

@@ -266,7 +266,7 @@ func (e *examiner) source(ctx context.Context, x *index.Index, s datafolder.Sour
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
 			Message: e.foreign(s.Incomplete.State()) + fmt.Sprintf("; process %d tries again", s.Process.PID),
 			Fix:     "Do what the message says. Otherwise, nothing needs to be done."})
-	case s.Documents == 0 && s.Indexing == nil:
+	case s.Documents == 0 && s.Indexing == nil && e.Store == nil: // which has the documents
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
 			Message: fmt.Sprintf("%s has no document that can be found", s.Path),
 			Fix:     fmt.Sprintf("List what is left out with: %s", e.command("status", "--left-out", "--label", s.Label))})

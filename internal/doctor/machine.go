@@ -17,6 +17,13 @@ type machine struct {
 	// listener describes the process that listens on a port of this machine, or returns "".
 	listener func(port int) string
 
+	// quarantined reports whether macOS has marked a program as downloaded.
+	quarantined func(path string) bool
+
+	// watches returns how many folders this user may watch for changes; 0 if it is not
+	// known or not limited.
+	watches func() int
+
 	host string // name of the machine
 }
 
@@ -41,6 +48,12 @@ func (m machine) orThis() machine {
 	}
 	if m.listener == nil {
 		m.listener = listener
+	}
+	if m.quarantined == nil {
+		m.quarantined = quarantined
+	}
+	if m.watches == nil {
+		m.watches = watches
 	}
 	if m.host == "" {
 		m.host, _ = os.Hostname()

@@ -14,3 +14,9 @@ func disk(dir string) (diskState, error) {
 	return diskState{free: s.Bavail * uint64(s.Bsize), files: s.Ffree, limited: s.Files > 0,
 		network: networks[unix.ByteSliceToString(s.Fstypename[:])]}, nil
 }
+
+// quarantined reports whether a program is marked as downloaded.
+func quarantined(path string) bool {
+	n, err := unix.Getxattr(path, "com.apple.quarantine", nil)
+	return err == nil && n > 0
+}

@@ -75,3 +75,16 @@ func readSockets(table string, port int, sockets map[string]bool) {
 		}
 	}
 }
+
+// quarantined returns false: only macOS marks programs.
+func quarantined(string) bool { return false }
+
+// watches returns how many folders this user may watch.
+func watches() int {
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n
+}

@@ -35,3 +35,9 @@ func disk(dir string) (diskState, error) {
 
 // listener returns "": the process is not known.
 func listener(int) string { return "" }
+
+// quarantined returns false: only macOS marks programs.
+func quarantined(string) bool { return false }
+
+// watches returns 0: the number of folders is not limited.
+func watches() int { return 0 }

@@ -24,7 +24,13 @@ func (e *examiner) program(ctx context.Context) []Finding {
 		self.Level, self.Message = Warning, self.Message+" is a temporary file, which clients will not find later"
 		self.Fix = "Install the program, and connect clients with the installed one."
 	}
-	return append([]Finding{self}, e.onPath(ctx)...)
+	findings := []Finding{self}
+	if e.machine.quarantined(e.Executable) {
+		findings = append(findings, Finding{Level: Warning, Subject: "program",
+			Message: fmt.Sprintf("%s was downloaded by a browser, and macOS refuses to start it for clients", e.Executable),
+			Fix:     fmt.Sprintf("Type: xattr -d com.apple.quarantine %s", e.word(e.Executable))})
+	}
+	return append(findings, e.onPath(ctx)...)
 }
 
 // temporary reports whether a program is where "go run" puts it.
@@ -121,9 +127,6 @@ func sameFile(a, b string) bool {
 // errOther reports that a program is not this one.
 var errOther = errors.New("another program")
 
-// versionTime is how long a program may take to print its version.
-const versionTime = 3 * time.Second
-
 // buildOf returns the build of the program at path. What a build of Go records is read
 // from the file. Other files, such as scripts of package managers, are started. The
 // error is errOther for another program.
@@ -144,7 +147,7 @@ func (e *examiner) buildOf(ctx context.Context, path string) (Build, error) {
 		}
 		return b, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, versionTime)
+	ctx, cancel := context.WithTimeout(ctx, e.Limit/3)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "version")
 	out := &limited{limit: 4096}
