@@ -25,7 +25,7 @@ import (
 )
 
 // verbTime is the time limit for a command of a client.
-const verbTime = 30 * time.Second
+const verbTime = time.Minute
 
 // A connection connects clients, or removes their entries.
 type connection struct {
@@ -176,6 +176,11 @@ func (c *connection) file(client *clients.Client, name string) (f clients.File, 
 	return f, data, misplaced(f, data)
 }
 
+// errLarge means that a configuration file has more than configfile.MaxSize bytes, as
+// that of Claude Code can have, which keeps its history in it.
+var errLarge = &hintError{fmt.Errorf("the file has more than %d MiB: %w", configfile.MaxSize>>20,
+	errkind.Invalid), "Change it with the client."}
+
 // readConfig returns the contents of a configuration file; nil if there is none.
 func readConfig(path string) ([]byte, error) {
 	file, err := os.Open(path)
@@ -187,8 +192,11 @@ func readConfig(path string) ([]byte, error) {
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, configfile.MaxSize+1))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(data) > configfile.MaxSize:
+		return nil, fmt.Errorf("%s: %w", path, errLarge)
 	}
 	if data == nil {
 		data = []byte{} // an empty file
@@ -240,11 +248,14 @@ func (c *connection) connect(ctx context.Context, client *clients.Client, s clie
 		return false, err
 	}
 	f, data, err := c.file(client, s.Name)
+	verb := client.Verb.Add(client, s, f.Scope)
+	if errors.Is(err, errLarge) && c.usable(verb) != nil { // the client itself can change it
+		data, err = nil, nil
+	}
 	if err != nil {
 		return false, err
 	}
 	entry := client.Entry(s)
-	verb := client.Verb.Add(client, s, f.Scope)
 	if c.Print {
 		return false, c.print(client, f, verb, entry)
 	}

@@ -139,13 +139,13 @@ func (o *connectCommand) sourcesTarget(ctx context.Context, v *invocation) (t ta
 	args := append([]string{"mcp"}, data...)
 	var sources []document.Source
 	for _, word := range o.words {
-		path, err := filepath.Abs(v.expand(word))
-		if err != nil {
-			return t, err
-		}
+		path := v.expand(word)
 		resolved, err := source.Resolve(path)
 		if err != nil {
 			return t, &hintError{err, "Check the spelling, or name another folder. Nothing was changed."}
+		}
+		if path = absolute(path); strings.Contains(resolved, "://") { // of a repository
+			path = resolved
 		}
 		src, added, err := source.New(slices.Concat(known, sources), resolved, "")
 		if err != nil {
