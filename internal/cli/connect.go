@@ -229,13 +229,14 @@ func shellWords(words []string) string {
 	return strings.Join(typed, " ")
 }
 
-// A connected client is one element of what connect --json prints.
+// A connectedClient is one element of what connect --json prints.
 type connectedClient struct {
 	Client      string            `json:"client"`
 	Installed   bool              `json:"installed"`
 	Connections []connectedServer `json:"connections"`
 }
 
+// A connectedServer is an entry of this program.
 type connectedServer struct {
 	Name   string `json:"name"`
 	Target string `json:"target"`

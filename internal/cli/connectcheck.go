@@ -74,7 +74,7 @@ func (v *invocation) checkServer(ctx context.Context, t target, progress func(do
 			token := v.get(name)
 			if token == "" {
 				return f, &hintError{fmt.Errorf("the server was not asked, because the variable %s is not set here", name),
-					fmt.Sprintf("Set it and repeat the command, to check the connection.")}
+					"Set it and repeat the command, to check the connection."}
 			}
 			s.Headers = map[string]string{"Authorization": "Bearer " + token}
 		}
@@ -152,7 +152,13 @@ func (q *questioner) call(ctx context.Context, tool string, arguments map[string
 
 // search finds out what the server has, and searches once.
 func (q *questioner) search(ctx context.Context, f *found, progress func(done, total int)) error {
+	documents := slices.IndexFunc(q.tools, func(t mcpclient.Tool) bool {
+		return t.Name == "search" || strings.HasSuffix(t.Name, "_search") && t.Name != "kb_search" &&
+			t.Name != "knowledge_search"
+	})
 	switch {
+	case documents >= 0:
+		return q.documents(ctx, f, q.tools[documents].Name, progress)
 	case q.has("kb_search") && q.has("kb_status"):
 		a, err := q.call(ctx, "kb_status", map[string]any{})
 		if err != nil {
@@ -176,11 +182,7 @@ func (q *questioner) search(ctx context.Context, f *found, progress func(done, t
 		}
 		return q.once(ctx, f, search, map[string]any{"dataset": a.Datasets[i].ID})
 	}
-	i := slices.IndexFunc(q.tools, func(t mcpclient.Tool) bool { return strings.HasSuffix(t.Name, "_search") })
-	if i < 0 {
-		return errors.New("the server has no tool for searches, want a server of this program")
-	}
-	return q.documents(ctx, f, q.tools[i].Name, progress)
+	return errors.New("the server has no tool for searches, want a server of this program")
 }
 
 // documents waits until the documents are indexed, and searches for a word of one of

@@ -139,7 +139,8 @@ func (c *connection) sayNext(t target, connected []*clients.Client) {
 			strings.Join(windows, ", "), strings.Join(set, ", ")))
 	}
 	if c.Scope == string(clients.Project) && len(connected) > 0 && t.server.URL == "" {
-		c.warn("the entry has paths of this machine: others who work on the project need the program and the folder at the same path")
+		c.warn("the entry has paths of this machine: others who work on the project need the program and the folder at " +
+			"the same path")
 	}
 	for _, part := range []string{"/go-build", "/_npx/", "/uv/cache/", "/.cache/uv/", "/AppTranslocation/"} {
 		if strings.Contains(filepath.ToSlash(t.server.Command), part) {

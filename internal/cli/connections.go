@@ -18,7 +18,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
-// An entry is an entry of this program in the configuration of a client.
+// A connectedEntry is an entry of this program in the configuration of a client.
 type connectedEntry struct {
 	file   clients.File
 	server clients.Server

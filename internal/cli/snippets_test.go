@@ -81,7 +81,8 @@ func TestConnectLineOfOtherPrograms(t *testing.T) {
 
 func TestShellWord(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "''", "/a/b-c.d": "/a/b-c.d", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "é/ü": "é/ü", "`x`": "'`x`'",
+		"": "''", "/a/b-c.d": "/a/b-c.d", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'",
+		"é/ü": "é/ü", "`x`": "'`x`'",
 		`{"a":1}`: `'{"a":1}'`, "a\x1bb": `'a\x1bb'`,
 	} {
 		if got := shellWord(in); got != want {
@@ -93,7 +94,8 @@ func TestShellWord(t *testing.T) {
 // A link to the program stays, and another program of the same name does not count.
 func TestStablePath(t *testing.T) {
 	dir := t.TempDir()
-	program, link, other := filepath.Join(dir, "1.0", "knowhow"), filepath.Join(dir, "knowhow"), filepath.Join(dir, "other")
+	program, other := filepath.Join(dir, "1.0", "knowhow"), filepath.Join(dir, "other")
+	link := filepath.Join(dir, "knowhow")
 	if err := os.Mkdir(filepath.Dir(program), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,9 @@ func TestStablePath(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	t.Chdir(dir)
-	for typed, want := range map[string]string{link: link, "knowhow": link, "./knowhow": link, other: program, "missing": program} {
+	for typed, want := range map[string]string{
+		link: link, "knowhow": link, "./knowhow": link, other: program, "missing": program,
+	} {
 		if got := stablePath(program, typed); got != want {
 			t.Errorf("typed as %q, the path is %s, want %s", typed, got, want)
 		}

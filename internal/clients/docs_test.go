@@ -71,7 +71,8 @@ func section(t *testing.T, c *clients.Client) string {
 	}
 	b.WriteString("```\n\n")
 	if c.Verb != nil {
-		fmt.Fprintf(&b, "This runs the client's own command if `%s` is on the `PATH`, and changes the file otherwise. ", c.Verb.Program)
+		fmt.Fprintf(&b, "This runs the client's own command if `%s` is on the `PATH`, and changes the file otherwise. ",
+			c.Verb.Program)
 	}
 	b.WriteString(files(c) + ":\n\n" + snippet(t, c) + "\n")
 	if c.Instead != "" {

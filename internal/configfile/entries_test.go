@@ -16,8 +16,8 @@ func TestEntries(t *testing.T) {
 		place  configfile.Place
 		want   entries
 	}{
-		{configfile.JSON, `{"servers": {"a": {"url": "u"}, "b": 1, /* c */ "c": {}}}`, configfile.Place{Keys: []string{"servers"}},
-			entries{"a": {"url": "u"}, "c": {}}},
+		{configfile.JSON, `{"servers": {"a": {"url": "u"}, "b": 1, /* c */ "c": {}}}`,
+			configfile.Place{Keys: []string{"servers"}}, entries{"a": {"url": "u"}, "c": {}}},
 		{configfile.JSON, `{"p": {"/d": {"servers": {"a": {}}}}}`, configfile.Place{Keys: []string{"p", "/d", "servers"}},
 			entries{"a": {}}},
 		{configfile.JSON, `{}`, configfile.Place{Keys: []string{"servers"}}, entries{}},
