@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // goFiles returns the contents of all Go files of the repository by path.
@@ -81,8 +82,26 @@ func exportedReceiver(fn *ast.FuncDecl) bool {
 	return ok && id.IsExported()
 }
 
+// anchors returns the anchors of the headings of a Markdown text, as GitHub makes them.
+func anchors(text []byte) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^#+ (.+)$").FindAllSubmatch(text, -1) {
+		anchor := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, string(m[1]))
+		all[anchor] = true
+	}
+	return all
+}
+
 // TestLinks checks that the relative links in Markdown files lead to existing
-// files.
+// files and headings.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
@@ -101,12 +120,26 @@ func TestLinks(t *testing.T) {
 		}
 		for _, m := range link.FindAllSubmatch(src, -1) {
 			to := string(m[1])
-			if strings.Contains(to, "://") || strings.HasPrefix(to, "#") || strings.HasPrefix(to, "mailto:") {
+			if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
 				continue
 			}
-			to, _, _ = strings.Cut(to, "#")
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), to)); err != nil {
+			path, anchor, _ := strings.Cut(to, "#")
+			if path = filepath.Join(filepath.Dir(file), path); strings.HasPrefix(to, "#") {
+				path = file
+			}
+			if _, err := os.Stat(path); err != nil {
 				t.Errorf("%s links to %s, which does not exist", file, to)
+				continue
+			}
+			if anchor == "" || !strings.HasSuffix(path, ".md") {
+				continue
+			}
+			target, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if !anchors(target)[anchor] {
+				t.Errorf("%s links to %s, which is no heading there", file, to)
 			}
 		}
 		return nil
