@@ -214,7 +214,7 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 		args = append([]string{env.Command}, args...)
 	}
 	if len(args) == 0 && env.Commands == nil && terminal.NewScreen(stdout, env.Lookup).Terminal() {
-		_, err := io.WriteString(stdout, firstSteps(env))
+		_, err := io.WriteString(stdout, v.firstSteps())
 		return v.fail(ctx, err)
 	}
 	if len(args) == 0 {

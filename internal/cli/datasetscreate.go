@@ -69,7 +69,7 @@ type createCommand struct {
 	Name        string     `flag:"name" value:"TEXT" range:"1-128" help:"name for people, at most 128 characters; by default the id"`
 	Description string     `flag:"description" value:"TEXT" range:"1-512" help:"what the texts are about, at most 512 characters; agents choose a dataset by it"`
 	datasetsDir
-	Top        int `flag:"top,top-k" value:"N" range:"1-100" help:"default number of results of a search, from 1 to 100 (default 5)"`
+	Top        int `flag:"top,top-k" value:"N" range:"1-100" help:"number of results of a search of the dataset, from 1 to 100; by default 5"`
 	modelFlags `model:"model that makes the vectors"`
 	Force      bool `flag:"force" help:"replace the dataset with the same id"`
 

@@ -198,6 +198,24 @@ func variables(v *invocation, commands []command) map[string]string {
 	return all
 }
 
+// pages returns the texts of README and of the documents by their paths.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, path := range append(paths, filepath.Join("..", "..", "README.md")) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[path] = string(text)
+	}
+	return texts
+}
+
 // Every flag that the documents mention exists.
 func TestDocumentedFlags(t *testing.T) {
 	v, _ := testInvocation(nil)
@@ -208,18 +226,40 @@ func TestDocumentedFlags(t *testing.T) {
 			known[d.Name], known[d.alias] = true, true
 		}
 	}
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range append(pages, filepath.Join("..", "..", "README.md")) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile("(?:knowhow [^`\n]*|`)--([a-z][a-z-]*)").FindAllStringSubmatch(string(text), -1) {
+	for path, text := range pages(t) {
+		for _, m := range regexp.MustCompile("`--([a-z][a-z-]*)").FindAllStringSubmatch(text, -1) {
 			if !known[m[1]] {
 				t.Errorf("%s mentions --%s, which does not exist", path, m[1])
+			}
+		}
+	}
+}
+
+// Every command of this program in code in the documents exists, and has its flags.
+func TestDocumentedCommands(t *testing.T) {
+	v, _ := testInvocation(nil)
+	blocks := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`")
+	call := regexp.MustCompile("(?m)(?:^|^`|^[^#]*[= ]|[|(] )knowhow ([a-z_]+)( [a-z]+)?([^`#|\n]*)")
+	for path, text := range pages(t) {
+		for _, code := range blocks.FindAllString(text, -1) {
+			if strings.HasSuffix(path, "troubleshooting.md") && !strings.HasPrefix(code, "```") {
+				continue // a message
+			}
+			for _, m := range call.FindAllStringSubmatch(strings.ReplaceAll(code, "\\\n", " "), -1) {
+				c, ok := v.find(m[1] + m[2])
+				if !ok {
+					c, ok = v.find(m[1])
+				}
+				if !ok {
+					t.Errorf("%s: there is no command %q in %q", path, m[1], m[0])
+					continue
+				}
+				f := newFlagSet(v, c.options)
+				for _, name := range regexp.MustCompile(`--([a-z][a-z-]*)`).FindAllStringSubmatch(m[3], -1) {
+					if f.find(name[1]) == nil && name[1] != "help" {
+						t.Errorf("%s: %s has no flag --%s in %q", path, c.name, name[1], m[0])
+					}
+				}
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/knowhow-mcp/knowhow/internal/clients"
 )
 
 const helpHelp = `Usage: {cmd} [COMMAND]
@@ -77,25 +79,38 @@ func overview(e Env) string {
 }
 
 // firstSteps returns what the program without a command prints on a terminal: what it
-// can do, and what to type next.
-func firstSteps(e Env) string {
-	steps := []struct{ command, arguments, does string }{
-		{"serve", "~/my-documents", "index a folder and serve it to agents"},
-		{"connect", "claude-code ~/my-documents", "let Claude Code use it"},
-		{"search", `"how long is the warranty?"`, "search it yourself"},
-		{"status", "", "show what is indexed"},
-		{"doctor", "", "find out why something does not work"},
-		{"help", "", "list all commands"},
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s lets AI agents search and read your documents.\n\n", e.Program)
-	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	for _, s := range steps {
-		if _, ok := e.find(s.command); ok {
-			fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(e.Program+" "+s.command+" "+s.arguments), s.does)
+// can do, and what to type next. It names the clients that are installed.
+func (v *invocation) firstSteps() string {
+	client, found := "claude-code", []string(nil)
+	system := v.clientSystem()
+	for _, c := range clients.All() {
+		if c.Installed(system) {
+			if found = append(found, c.Title); len(found) == 1 {
+				client = c.Name
+			}
 		}
 	}
+	steps := []struct{ command, does string }{
+		{"serve ~/my-documents", "index a folder and serve it to agents"},
+		{"connect " + client + " ~/my-documents", "let an agent use a folder"},
+		{`search "how long is the warranty?"`, "search what is indexed yourself"},
+		{"status", "show what is indexed"},
+		{"doctor", "find out why something does not work"},
+		{"help", "list all commands"},
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s lets AI agents search and read your documents.\n\n", v.Program)
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for _, s := range steps {
+		fmt.Fprintf(w, "  %s %s\t%s\n", v.Program, s.command, s.does)
+	}
 	_ = w.Flush() // to a strings.Builder, which returns no error
+	if len(found) > 1 {
+		client = "all"
+	}
+	if len(found) > 0 {
+		fmt.Fprintf(&b, "\nFound %s: %s connect %s ~/my-documents\n", someOf(found), v.Program, client)
+	}
 	return b.String()
 }
 

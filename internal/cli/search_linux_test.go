@@ -67,9 +67,25 @@ func TestSearchOnATerminal(t *testing.T) {
 
 // TestFirstSteps checks what the program without a command prints on a terminal.
 func TestFirstSteps(t *testing.T) {
-	got := onTerminal(t, nil)
-	if n := strings.Count(got, "\n"); n > 10 || !strings.Contains(got, "  knowhow serve ~/my-documents ") {
-		t.Errorf("knowhow prints %d lines, want at most 10 with the first steps:\n%s", n, got)
+	home := t.TempDir()
+	t.Setenv("PATH", "") // where clients are looked for, too
+	env := map[string]string{"HOME": home}
+	const steps = "  knowhow connect claude-code ~/my-documents "
+	got := onTerminal(t, env)
+	if n := strings.Count(got, "\n"); n > 10 || !strings.Contains(got, steps) || strings.Contains(got, "Found") {
+		t.Errorf("knowhow prints %d lines, want at most 10 with the first steps, and no client:\n%s", n, got)
+	}
+	for _, tt := range []struct{ folder, want string }{
+		{".cursor", "\nFound Cursor: knowhow connect cursor ~/my-documents\n"},
+		{".claude", "\nFound Claude Code, Cursor: knowhow connect all ~/my-documents\n"},
+	} {
+		if err := os.Mkdir(filepath.Join(home, tt.folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		got := onTerminal(t, env)
+		if n := strings.Count(got, "\n"); n > 10 || !strings.HasSuffix(got, tt.want) {
+			t.Errorf("knowhow prints %d lines, want at most 10 that end with %q:\n%s", n, tt.want, got)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func configKeys(v reflect.Value, prefix string) map[string]any {
 // Every key of the bridge's configuration is in the documents with its default,
 // and no other one.
 func TestDocumentedKeys(t *testing.T) {
-	documented := rows(page(t, "fess.md"))
+	documented := rows(page(t, "fess-configuration.md"))
 	for key, def := range rows(page(t, "content.md")) {
 		documented["contentFetch."+key] = def
 	}
@@ -89,7 +89,7 @@ func TestDocumentedKeys(t *testing.T) {
 // The examples of configurations in the documents can be used.
 func TestDocumentedConfigurations(t *testing.T) {
 	block := regexp.MustCompile("(?s)```json\n(.*?)```")
-	for _, name := range []string{"fess.md", "content.md", "security.md", "getting-started.md", "troubleshooting.md"} {
+	for _, name := range []string{"fess.md", "fess-configuration.md", "content.md", "security.md", "getting-started.md", "troubleshooting.md"} {
 		for _, m := range block.FindAllStringSubmatch(page(t, name), -1) {
 			text := m[1]
 			if !regexp.MustCompile(`"(fessBaseUrl|fessAuth|contentFetch|httpTransport|security|limits|timeouts|logging|tls)"`).MatchString(text) {
