@@ -337,6 +337,9 @@ func (y *yamlFile) insertFirst(p yamlParent, place Place, entry []Member, s yaml
 	}
 	line := p.key.Line
 	indent := p.key.Column - 1
+	if rest := bytes.TrimSpace(y.data[y.colon(p.key):y.lines[line]]); end == at && len(rest) > 0 && rest[0] != '#' {
+		return nil, y.errorAt(p.value, "%q has something that is not a value; correct it with an editor", p.key.Value)
+	}
 	var text []byte
 	if place.List && len(p.missing) == 0 {
 		text = s.item(nil, entry, indent+s.list)
