@@ -131,6 +131,9 @@ var deps = map[string]string{
 	"doctor": "clients config configfile datafolder document embed fess fessconfig httpclient httpguard index indexing ingest " +
 		"mcpclient mcpsettings repository sanitize search source terminal",
 
+	// The packages of a release; no program of the release imports it.
+	"release": "", "release/make": "release",
+
 	// The command line may import everything.
 	"cli": "*",
 
@@ -229,9 +232,10 @@ var setting = regexp.MustCompile(`(^|[\s("'])--[a-z]|\b(contentFetch|fessAuth|ht
 	`\bfessBaseUrl\b|\blogging\.dir\b|\b(KNOWHOW|MCP_BRIDGE|FESS)_(TOKEN|DATA|URL|API_TOKEN)\b`)
 
 // namesSettings are the packages that may name flags and keys: the command line,
-// the configuration of the bridge with what it configures, the skills, the table of
-// clients and the doctor, which contain command lines, and the package that runs git.
-var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill", "clients", "doctor", "repository"}
+// the configuration of the bridge with what it configures, what contains command lines
+// (skills, the table of clients, the doctor, the packages of a release), and the package
+// that runs git.
+var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill", "clients", "doctor", "release", "repository"}
 
 // TestSettingsAreNamedAtTheEdge checks that no other package names a flag or a
 // key: its errors have an errkind.Reason, to which the edge adds the name.

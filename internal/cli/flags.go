@@ -443,29 +443,11 @@ const (
 func (f *flagSet) text() string {
 	var flags, variables strings.Builder
 	for _, d := range f.flags {
-		b, notes := &flags, []string{}
-		if d.Default != "" {
-			notes = append(notes, "default "+d.Default)
-		}
-		switch {
-		case d.Name == "":
+		b := &flags
+		if d.Name == "" {
 			b = &variables
-		case d.aliasEnv != "":
-			notes = append(notes, "environment variable "+d.Env+" or "+d.aliasEnv)
-		case d.Env != "":
-			notes = append(notes, "environment variable "+d.Env)
 		}
-		if d.alias != "" {
-			notes = append(notes, "also --"+d.alias)
-		}
-		if d.many {
-			notes = append(notes, "repeatable")
-		}
-		help := d.Help
-		if len(notes) > 0 {
-			help += " (" + strings.Join(notes, "; ") + ")"
-		}
-		d.write(b, help)
+		d.write(b, d.describe())
 	}
 	text := ""
 	if flags.Len() > 0 {
@@ -475,6 +457,31 @@ func (f *flagSet) text() string {
 		text += "\nEnvironment variables:\n" + variables.String()
 	}
 	return text
+}
+
+// describe returns what a flag does, with its default, its other names and its variable.
+func (d *flag) describe() string {
+	var notes []string
+	if d.Default != "" {
+		notes = append(notes, "default "+d.Default)
+	}
+	switch {
+	case d.Name == "":
+	case d.aliasEnv != "":
+		notes = append(notes, "environment variable "+d.Env+" or "+d.aliasEnv)
+	case d.Env != "":
+		notes = append(notes, "environment variable "+d.Env)
+	}
+	if d.alias != "" {
+		notes = append(notes, "also --"+d.alias)
+	}
+	if d.many {
+		notes = append(notes, "repeatable")
+	}
+	if len(notes) == 0 {
+		return d.Help
+	}
+	return d.Help + " (" + strings.Join(notes, "; ") + ")"
 }
 
 // write writes a flag and its description, wrapped in its own column.

@@ -10,23 +10,31 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 )
 
-const helpHelp = `Usage: {cmd} [COMMAND]
+const helpHelp = `Usage: {cmd} [--man] [COMMAND]
 
 Shows the help of a command, or the list of commands.
+
+{flags}
 
 Examples:
   {cmd}
   {cmd} fess
+  {cmd} --man | man -l -
 `
 
 // A helpCommand shows the help of a command, or the overview.
 type helpCommand struct {
+	Man   bool     `flag:"man" help:"print a page for man, in roff"`
 	Topic []string `arg:"COMMAND"`
 }
 
 func (o *helpCommand) run(_ context.Context, v *invocation) error {
 	topic := strings.Join(o.Topic, " ")
 	if topic == "" {
+		if v.Command == "" && o.Man {
+			_, err := io.WriteString(v.stdout, manOverview(v.Env))
+			return err
+		}
 		if v.Command == "" {
 			_, err := io.WriteString(v.stdout, overview(v.Env))
 			return err
@@ -40,7 +48,11 @@ func (o *helpCommand) run(_ context.Context, v *invocation) error {
 	case !ok:
 		return unknownCommand(topic, v)
 	}
-	_, err := io.WriteString(v.stdout, commandHelp(cmd, v))
+	text := commandHelp(cmd, v)
+	if o.Man {
+		text = manCommand(cmd, v)
+	}
+	_, err := io.WriteString(v.stdout, text)
 	return err
 }
 
@@ -114,13 +126,31 @@ func (v *invocation) firstSteps() string {
 	return b.String()
 }
 
-// commandHelp returns the help of a command, with its name as the user calls
-// it.
+// commandHelp returns the help of a command.
 func commandHelp(c command, v *invocation) string {
-	typed := v.Program
-	if v.Command != c.name {
-		typed += " " + c.name
-	}
 	f := newFlagSet(v, c.options)
-	return strings.NewReplacer("{cmd}", typed, "{flags}\n", f.text()).Replace(c.help)
+	return strings.NewReplacer("{cmd}", v.typed(c), "{flags}\n", f.text()).Replace(c.help)
+}
+
+// typed returns a command as the user calls it.
+func (v *invocation) typed(c command) string {
+	if v.Command == c.name {
+		return v.Program
+	}
+	return v.Program + " " + c.name
+}
+
+// hidden reports whether a command is only for programs, not for people.
+func (c command) hidden() bool { return strings.HasPrefix(c.name, "__") }
+
+// about returns what a command does, in a line without a final period.
+func (c command) about() string {
+	if c.summary != "" {
+		return c.summary
+	}
+	_, text, _ := strings.Cut(c.help, "\n\n")
+	text, _, _ = strings.Cut(text, "\n\n")
+	text = strings.Join(strings.Fields(text), " ") + " "
+	text, _, _ = strings.Cut(text, ". ")
+	return strings.ToLower(text[:1]) + text[1:]
 }

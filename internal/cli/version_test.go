@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestVersion(t *testing.T) {
@@ -32,6 +35,30 @@ func TestVersion(t *testing.T) {
 		}
 		if got := commitOf(tt.info); !strings.HasPrefix(got, tt.commit) {
 			t.Errorf("%s: commit %q, want %q", tt.name, got, tt.commit)
+		}
+	}
+}
+
+func TestVersionJSON(t *testing.T) {
+	const commit = "e46927362994b60995d5ac7fa1444e50b86c5efa"
+	for _, tt := range []struct {
+		name string
+		info *debug.BuildInfo
+		want build
+	}{
+		{"go build at a tag", &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: commit}, {Key: "vcs.time", Value: "2026-11-22T19:18:34Z"}}},
+			build{Version: "v1.2.3", Commit: commit, Date: "2026-11-22T19:18:34Z"}},
+		{"go install module@latest",
+			&debug.BuildInfo{Main: debug.Module{Version: "v1.2.4-0.20261122191834-e46927362994"}},
+			build{Version: "v1.2.4-0.20261122191834-e46927362994", Commit: "e46927362994",
+				Date: "2026-11-22T19:18:34Z"}},
+		{"go install module@v1.2.3", &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}, build{Version: "v1.2.3"}},
+		{"no information", nil, build{Version: "devel"}},
+	} {
+		tt.want.Go, tt.want.OS, tt.want.Arch = runtime.Version(), runtime.GOOS, runtime.GOARCH
+		if diff := cmp.Diff(tt.want, buildOf(tt.info)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 }
