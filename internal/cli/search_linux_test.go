@@ -136,11 +136,6 @@ func TestHostileDocuments(t *testing.T) {
 	}
 }
 
-// controls reports whether a terminal may obey a character.
-func controls(r rune) bool {
-	return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
-}
-
 var scorePattern = regexp.MustCompile(`bm25 0\.\d\d`)
 
 // TestPassagesOnATerminal searches a note whose title and text are wider than the

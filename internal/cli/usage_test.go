@@ -136,6 +136,11 @@ func TestHostileArguments(t *testing.T) {
 	}
 }
 
+// controls reports whether a terminal may obey a character.
+func controls(r rune) bool {
+	return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
 // TestReadingCreatesNothing checks that commands that only read do not create the
 // data folder.
 func TestReadingCreatesNothing(t *testing.T) {

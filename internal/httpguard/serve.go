@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -39,13 +40,19 @@ func Listen(ctx context.Context, host string, port int) (net.Listener, error) {
 
 // listenError returns the error of [Listen] for one of the system.
 func listenError(addr string, err error) error {
+	inUse, reserved, absent := syscall.EADDRINUSE, syscall.EACCES, syscall.EADDRNOTAVAIL
+	if runtime.GOOS == "windows" {
+		// WSAEADDRINUSE, WSAEACCES and WSAEADDRNOTAVAIL: package syscall has other
+		// numbers for these constants.
+		inUse, reserved, absent = 10048, 10013, 10049
+	}
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, inUse):
 		return fmt.Errorf("listening on %s: the port is in use by another program: %w", addr, errkind.Conflict)
-	case errors.Is(err, syscall.EACCES):
+	case errors.Is(err, reserved):
 		return fmt.Errorf("listening on %s: the system reserves this port for programs with more rights: %w",
 			addr, errkind.Denied)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
+	case errors.Is(err, absent):
 		return fmt.Errorf("listening on %s: this machine has no such address; "+
 			"use 127.0.0.1, or 0.0.0.0 for all of its addresses", addr)
 	}

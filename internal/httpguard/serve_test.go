@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,7 +23,11 @@ import (
 
 // The kind of the error of a listener decides what users are advised to do.
 func TestListenError(t *testing.T) {
-	for system, kind := range map[error]error{syscall.EADDRINUSE: errkind.Conflict, syscall.EACCES: errkind.Denied} {
+	inUse, reserved := syscall.EADDRINUSE, syscall.EACCES
+	if runtime.GOOS == "windows" {
+		inUse, reserved = 10048, 10013
+	}
+	for system, kind := range map[error]error{inUse: errkind.Conflict, reserved: errkind.Denied} {
 		err := httpguard.ListenError("127.0.0.1:80",
 			&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", system)})
 		if !errors.Is(err, kind) || !strings.HasPrefix(err.Error(), "listening on 127.0.0.1:80: ") {
