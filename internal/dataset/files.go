@@ -17,7 +17,7 @@ import (
 // before and temp is removed.
 func install(temp, target string, exists bool) (kept []string, err error) {
 	if !exists {
-		if err := os.Rename(temp, target); err != nil {
+		if err := rename(temp, target); err != nil {
 			return nil, fmt.Errorf("moving the dataset to its place: %w", errors.Join(err, os.RemoveAll(temp)))
 		}
 		return nil, nil
@@ -74,11 +74,11 @@ func swap(temp, target string) (old string, err error) {
 		return temp, nil
 	}
 	old = temp + oldSuffix
-	if err := os.Rename(target, old); err != nil {
+	if err := rename(target, old); err != nil {
 		return "", err
 	}
-	if err := os.Rename(temp, target); err != nil {
-		return "", errors.Join(err, os.Rename(old, target))
+	if err := rename(temp, target); err != nil {
+		return "", errors.Join(err, rename(old, target))
 	}
 	return old, nil
 }

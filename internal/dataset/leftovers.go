@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/gofrs/flock"
 )
 
 // tempPrefix returns how the names of temporary folders for a dataset begin.
@@ -20,16 +18,6 @@ const (
 	tempInfix = ".new-"
 	oldSuffix = ".old" // of a temporary folder with the dataset that is being replaced
 )
-
-// lockFolder locks a folder, also under another name, until release is called or
-// the process ends. ok is false if another process has locked it. The error is
-// one of the file system: it has no locks for folders, as on Windows, or the
-// folder does not exist.
-func lockFolder(path string) (release func(), ok bool, err error) {
-	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
-	ok, err = l.TryLock()
-	return func() { _ = l.Close() }, ok, err
-}
 
 // makeTemp creates a temporary folder for a dataset and locks it until release is
 // called.
@@ -84,7 +72,7 @@ func removeLeftover(dir, id, path string) {
 	if err != nil && strings.HasSuffix(path, oldSuffix) {
 		target = filepath.Join(dir, id)
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
-			_ = os.Rename(path, target)
+			_ = rename(path, target)
 			return
 		}
 	}

@@ -120,10 +120,10 @@ func New(address, label, name string) *Config {
 }
 
 // resolve makes relative paths in the configuration relative to the folder of
-// the file, or of the home folder if they begin with "~/".
+// the file, or of the home folder if they begin with "~/" (on Windows also "~\").
 func (c *Config) resolve(file, home string) {
 	for _, path := range []*string{&c.TLS.CAFile, &c.Logging.Dir} {
-		if rest, ok := strings.CutPrefix(*path, "~/"); ok && home != "" {
+		if rest, ok := strings.CutPrefix(*path, "~"); ok && rest != "" && os.IsPathSeparator(rest[0]) && home != "" {
 			*path = filepath.Join(home, rest)
 		}
 		if *path != "" && !filepath.IsAbs(*path) {

@@ -82,15 +82,27 @@ func TestFull(t *testing.T) {
 	if c.Domain.ID != "ab_1" || c.HTTPTransport.BindAddress != "::" {
 		t.Errorf("id %q, bindAddress %q, want them normalised", c.Domain.ID, c.HTTPTransport.BindAddress)
 	}
-	c.resolve(filepath.FromSlash("/etc/fess/config.json"), "")
-	if c.TLS.CAFile != filepath.FromSlash("/etc/fess/ca.pem") || c.Logging.Dir != filepath.FromSlash("/var/log/fess") {
+	root, err := filepath.Abs(string(filepath.Separator)) // on Windows, with a drive letter
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, logs := filepath.Join(root, "etc", "fess", "config.json"), filepath.Join(root, "var", "log", "fess")
+	if c.Logging.Dir != "/var/log/fess" {
+		t.Errorf("logging.dir is %q", c.Logging.Dir)
+	}
+	c.Logging.Dir = logs
+	c.resolve(file, "")
+	if c.TLS.CAFile != filepath.Join(root, "etc", "fess", "ca.pem") || c.Logging.Dir != logs {
 		t.Errorf("paths %q and %q, want the first beside the file and the second as it is", c.TLS.CAFile, c.Logging.Dir)
 	}
-	c.TLS.CAFile, c.Logging.Dir = "~/ca.pem", "~you/log"
-	c.resolve(filepath.FromSlash("/etc/fess/config.json"), filepath.FromSlash("/home/me"))
-	if c.TLS.CAFile != filepath.FromSlash("/home/me/ca.pem") ||
-		c.Logging.Dir != filepath.FromSlash("/etc/fess/~you/log") {
-		t.Errorf("paths %q and %q, want the first in the home folder", c.TLS.CAFile, c.Logging.Dir)
+	home := filepath.Join(root, "home", "me")
+	for _, own := range []string{"~/ca.pem", filepath.FromSlash("~/ca.pem")} {
+		c.TLS.CAFile, c.Logging.Dir = own, "~you/log"
+		c.resolve(file, home)
+		if c.TLS.CAFile != filepath.Join(home, "ca.pem") ||
+			c.Logging.Dir != filepath.Join(root, "etc", "fess", "~you", "log") {
+			t.Errorf("paths %q and %q, want the first in the home folder", c.TLS.CAFile, c.Logging.Dir)
+		}
 	}
 	// Every key of the struct stands in the text above.
 	var missing []string

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
@@ -158,4 +159,25 @@ func disk(t *testing.T, flags uintptr) (dir string) {
 		}
 	})
 	return dir
+}
+
+// TestRefusedFileIsClosed checks that a file that is not accepted, and is removed,
+// takes no space on the disk, which it would do as long as it is open.
+func TestRefusedFileIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	b, _ := open(t, dir)
+	broken := errors.New("the sender is gone")
+	if _, err := b.AddFile(t.Context(), kb.File{Filename: "a.txt"}, iotest.ErrReader(broken)); err == nil {
+		t.Fatal("a file that was cut off was accepted")
+	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		// The descriptor of ReadDir is closed.
+		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(name, kb.Incoming(dir)) {
+			t.Errorf("%s is open", name)
+		}
+	}
 }

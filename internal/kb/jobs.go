@@ -56,12 +56,12 @@ func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	t := task{Key: stagedPrefix + random(), Collection: collection, Tags: tags, SourcePath: f.SourcePath,
-		MediaType: f.MediaType}
-	staged, err := b.stage(ctx, t.Key, r)
+	t := task{Collection: collection, Tags: tags, SourcePath: f.SourcePath, MediaType: f.MediaType}
+	staged, key, err := b.stage(ctx, r)
 	if err != nil {
 		return 0, err
 	}
+	t.Key = key
 	id, err := b.enqueue(ctx, TypeFile, f.Filename, t)
 	staged.Close() // its bytes are on disk
 	if err != nil {
@@ -74,16 +74,18 @@ func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error)
 // until they have a job. Files of earlier versions of the program are not.
 const stagedPrefix = "s"
 
-// stage writes the bytes of a file to the staging folder. When it returns, they
-// are on disk. The caller closes the file when it has a job.
-func (b *Local) stage(ctx context.Context, key string, r io.Reader) (f *os.File, err error) {
+// stage writes the bytes of a file to a file in the staging folder, and returns its
+// name. When it returns, they are on disk. The caller closes the file when it has a
+// job.
+func (b *Local) stage(ctx context.Context, r io.Reader) (_ *os.File, key string, err error) {
 	dir := b.staging()
 	defer func() { err = errkind.Disk("storing the file", err) }()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder for uploads: %w", err)
+		return nil, "", fmt.Errorf("making the folder for uploads: %w", err)
 	}
-	if f, err = createLocked(filepath.Join(dir, key)); err != nil {
-		return nil, fmt.Errorf("storing the file: %w", err)
+	f, key, err := createLocked(dir)
+	if err != nil {
+		return nil, "", fmt.Errorf("storing the file: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -93,35 +95,39 @@ func (b *Local) stage(ctx context.Context, key string, r io.Reader) (f *os.File,
 	}()
 	n, err := io.Copy(f, io.LimitReader(readerOf(ctx, r), b.o.MaxUpload+1))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if n > b.o.MaxUpload {
-		return nil, fmt.Errorf("the file has more than %d bytes, the limit for one file: %w", b.o.MaxUpload,
+		return nil, "", fmt.Errorf("the file has more than %d bytes, the limit for one file: %w", b.o.MaxUpload,
 			errkind.TooLarge)
 	}
-	return f, cmp.Or(f.Sync(), syncFolder(dir))
+	return f, key, cmp.Or(f.Sync(), syncFolder(dir))
 }
 
-// createLocked creates a file and locks it, where the system can do that. Another
-// process may remove the file before it is locked.
-func createLocked(path string) (*os.File, error) {
+// errLocked reports that another process has locked a file.
+var errLocked = errors.New("the file is locked")
+
+// createLocked creates a file in a folder and locks it, where the system can do
+// that. Before it is locked, another process may take it for one without a job: it
+// then belongs to that process.
+func createLocked(dir string) (f *os.File, key string, err error) {
 	for {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return nil, err
+		key = stagedPrefix + random()
+		path := filepath.Join(dir, key)
+		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+			return nil, "", err
 		}
 		locked := lock(f)
 		info, err := f.Stat()
 		if err != nil {
 			f.Close()
-			return nil, err
+			return nil, "", err
 		}
-		if now, err := os.Lstat(path); err == nil && os.SameFile(info, now) {
-			return f, nil
+		now, err := os.Lstat(path)
+		if err == nil && os.SameFile(info, now) && !errors.Is(locked, errLocked) {
+			return f, key, nil
 		}
-		if f.Close(); !locked {
-			return nil, fmt.Errorf("%s was removed", path)
-		}
+		f.Close()
 	}
 }
 
@@ -173,26 +179,27 @@ func (b *Local) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var ended []string
+	ended := map[string]*os.File{} // by name; nil is a file that is so old that it is not locked
 	for _, entry := range files {
 		info, err := entry.Info()
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
+		var f *os.File
 		if time.Since(info.ModTime()) <= keepStaged {
 			if !strings.HasPrefix(entry.Name(), stagedPrefix) {
 				continue
 			}
-			f, err := os.Open(filepath.Join(b.staging(), entry.Name()))
+			f, err = os.Open(filepath.Join(b.staging(), entry.Name()))
 			if err != nil {
 				continue
 			}
 			defer f.Close() // the locks are kept until the end
-			if !lock(f) {
+			if lock(f) != nil {
 				continue
 			}
 		}
-		ended = append(ended, entry.Name())
+		ended[entry.Name()] = f
 	}
 	// A file that was locked before has its job now, or never gets one.
 	payloads, err := b.o.Index.Queue().Payloads(ctx, TypeFile)
@@ -206,10 +213,14 @@ func (b *Local) sweep(ctx context.Context) error {
 			keys[t.Key] = true
 		}
 	}
-	for _, name := range ended {
-		if !keys[name] {
-			b.unstage(name)
+	for name, f := range ended {
+		if keys[name] {
+			continue
 		}
+		if runtime.GOOS == "windows" && f != nil {
+			f.Close() // it could not be removed, and its process, if it is still there, keeps it from being removed
+		}
+		b.unstage(name)
 	}
 	return nil
 }

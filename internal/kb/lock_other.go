@@ -1,8 +1,11 @@
-//go:build !darwin && !dragonfly && !freebsd && !illumos && !linux && !netbsd && !openbsd
+//go:build !windows && !darwin && !dragonfly && !freebsd && !illumos && !linux && !netbsd && !openbsd
 
 package kb
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
-// lock returns false: this system has no locks that end with a process.
-func lock(*os.File) bool { return false }
+// lock returns an error: this system has no locks that end with a process.
+func lock(*os.File) error { return errors.ErrUnsupported }

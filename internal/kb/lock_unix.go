@@ -3,10 +3,17 @@
 package kb
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
 
-// lock locks a file until it is closed, or its process ends. It returns false if it
-// is locked already, or the file system has no locks.
-func lock(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }
+// lock locks a file until it is closed, or its process ends. The error is errLocked
+// if it is locked already. Any other means that the file system has no locks.
+func lock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return errLocked
+	}
+	return err
+}

@@ -43,7 +43,7 @@ func openAppend(path string, maxBytes int64, fallback io.Writer) (*appendFile, e
 
 // open opens the file and closes the previous one.
 func (a *appendFile) open() error {
-	f, err := os.OpenFile(a.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := openFile(a.path)
 	if err != nil {
 		return err
 	}
