@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,7 @@ func TestAdvice(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{docs}, "unknown command \"" + docs + "\"\nTo index it and serve it to agents: knowhow serve " + docs},
+		{[]string{docs}, fmt.Sprintf("unknown command %q", docs) + "\nTo index it and serve it to agents: knowhow serve " + docs},
 		{[]string{"~/Documents"}, "To index it and serve it to agents: knowhow serve ~/Documents"},
 		{[]string{"search", "-n", "3", "text"}, "unknown flag -n\nDid you mean --top? "},
 		{[]string{"search", "-q", "text"}, "unknown flag -q\nFlags have no short forms. "},

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -145,7 +146,11 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOpenEmptyFileAndOddPath(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a b?c#d%20é")
+	name := "a b?c#d%20é"
+	if runtime.GOOS == "windows" {
+		name = "a b'c#d%20é" // names have no question mark
+	}
+	dir := filepath.Join(t.TempDir(), name)
 	x := openIn(t, dir)
 	apply(t, x, simple("one", 2))
 	closeIt(t, x)

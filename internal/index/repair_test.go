@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -132,6 +133,12 @@ func TestDamageWhileRunning(t *testing.T) {
 	for n := range 8 {
 		tests[fmt.Sprintf("part %d", n)] = func(t *testing.T, path string) {
 			flip(t, path, size(t, path)*int64(n)/8, size(t, path)/8)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		// The system refuses that for a file that is mapped.
+		for _, name := range []string{"truncated", "empty", "removed", "zeros"} {
+			delete(tests, name)
 		}
 	}
 	for name, harm := range tests {

@@ -30,10 +30,18 @@ func checkPast(t *testing.T, j *journal, want map[string]ingest.Past) {
 	}
 }
 
+// openDying opens the journal of a process that dies. Its file is closed then.
+func openDying(t *testing.T, dir string) *journal {
+	t.Helper()
+	j := openJournal(dir, "docs", discard)
+	t.Cleanup(func() { j.file.Close() })
+	return j
+}
+
 // A process that dies leaves its journal as it is; the next one opens it.
 func TestJournalRemembersDeaths(t *testing.T) {
 	dir := t.TempDir()
-	j := openJournal(dir, "docs", discard)
+	j := openDying(t, dir)
 	j.Begin(ref("a"), stamp)
 	j.Begin(ref("b"), stamp)
 	j.Begin(ref("c"), stamp)(ingest.Past{})
@@ -41,7 +49,7 @@ func TestJournalRemembersDeaths(t *testing.T) {
 	checkPast(t, j, map[string]ingest.Past{"a": {}, "b": {}, "c": {}, "slow": {Slow: time.Second}})
 
 	// The next process reads the suspects one by one, and dies over b.
-	j = openJournal(dir, "docs", discard)
+	j = openDying(t, dir)
 	checkPast(t, j, map[string]ingest.Past{"a": {Deaths: 1}, "b": {Deaths: 1}, "c": {}, "slow": {Slow: time.Second}})
 	j.Begin(ref("a"), stamp)(ingest.Past{})
 	j.Begin(ref("b"), stamp)
@@ -102,7 +110,7 @@ func TestJournalSurvivesDamage(t *testing.T) {
 			if err := os.WriteFile(files[0], []byte(data), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			j := openJournal(dir, "docs", discard)
+			j := openDying(t, dir)
 			checkPast(t, j, map[string]ingest.Past{"a": {Deaths: 1}, "b": {}, "c": {}})
 			j.Begin(ref("new"), stamp) // can be appended
 			j = openJournal(dir, "docs", discard)

@@ -191,7 +191,7 @@ func TestSyncMakesDocuments(t *testing.T) {
 	want := &document.Document{
 		ID: document.IDOf("docs", "sub/my notes.md"), Label: "docs", Path: "sub/my notes.md", SourcePath: "sub/my notes.md",
 		FromSource: true, Type: "markdown",
-		URL: "file://" + filepath.ToSlash(root) + "/sub/my%20notes.md", Title: "First", Lang: "en",
+		URL: fileURL(root) + "/sub/my%20notes.md", Title: "First", Lang: "en",
 		MIMEType: "text/markdown", FileType: "txt", Filename: "my notes.md", Modified: mtime,
 		Hash: chunk.Hash(body), Text: body,
 		Chunks: []document.Chunk{{Offset: 0, Length: len(body), Heading: "First"}},

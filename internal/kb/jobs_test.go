@@ -406,7 +406,7 @@ func TestSweepsKeepNewFiles(t *testing.T) {
 		}
 	})
 	var jobs []int64
-	for n := range 300 {
+	for n := range 100 {
 		job, err := b.AddFile(ctx, kb.File{Filename: fmt.Sprintf("%d.txt", n)}, strings.NewReader("walrus"))
 		if err != nil {
 			t.Error(err)

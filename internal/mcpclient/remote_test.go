@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -120,6 +121,10 @@ func TestHTTPErrors(t *testing.T) {
 	defer s.Close()
 	gone := httptest.NewServer(nil)
 	gone.Close()
+	refused := "connection refused"
+	if runtime.GOOS == "windows" {
+		refused = "connectex: "
+	}
 	tests := []struct {
 		id, url, text string
 		hits          int32
@@ -132,7 +137,7 @@ func TestHTTPErrors(t *testing.T) {
 		{"500", s.URL + "/500", "500", 1 + maxRetries},
 		{"html", s.URL + "/html", `"text/html"`, 1},
 		{"away", s.URL + "/away", `has moved to "http://127.0.0.1:1"`, 1},
-		{"gone", gone.URL + "/?token=sesame-token", "connection refused", 0},
+		{"gone", gone.URL + "/?token=sesame-token", refused, 0},
 	}
 	var servers []mcpsettings.Server
 	for _, tt := range tests {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -177,6 +178,9 @@ func TestLoad(t *testing.T) {
 		{dir, errkind.Invalid, dir + ` is a folder; give the path of a file`},
 		{filepath.Join(file, "below"), errkind.Invalid, `check the path and its permissions`},
 	} {
+		if runtime.GOOS == "windows" && filepath.Dir(tc.path) == file {
+			continue // there is no such file
+		}
 		if _, err := mcpsettings.Load(tc.path, env); !errors.Is(err, tc.kind) ||
 			!strings.Contains(err.Error(), tc.want) {
 			t.Errorf("Load(%s) = %v, want %q of kind %v", tc.path, err, tc.want, tc.kind)
