@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -28,21 +29,25 @@ var (
 	drive   = filepath.Join(os.Getenv("WINEPREFIX"), "drive_c") // C:
 )
 
-// A profile is the folder of a user of Windows, who has no files yet.
+// A profile is a folder in the home folder of the user of Windows, with the files of
+// a test.
 type profile struct {
 	t    *testing.T
 	home string   // in this system
-	env  []string // of the user's programs
+	env  []string // of the programs
 }
 
-// newProfile makes the folder of a user. Its name has a space and a character that
-// is not ASCII.
+// newProfile makes a profile. Its path has a space and a character that is not ASCII.
 func newProfile(t *testing.T) *profile {
 	t.Helper()
 	if wine == "" || program == "" {
 		t.Fatal("run .ci/windows, which sets KNOWHOW_WINE and KNOWHOW_WINDOWS_PROGRAM")
 	}
-	dir, err := os.MkdirTemp(drive, "Users of test ")
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(filepath.Join(drive, "users", me.Username), "Test ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +97,7 @@ func (p *profile) write(name, text string) {
 // command returns a command line of the program, in the folder of the profile.
 func (p *profile) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, wine, append([]string{program}, args...)...)
-	cmd.Dir, cmd.Env = p.home, append(p.env, "KNOWHOW_DATA="+p.win("AppData/Local/knowhow"), "HOME="+p.win(""))
+	cmd.Dir, cmd.Env = p.home, append(p.env, "KNOWHOW_DATA="+p.win("data"))
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }
