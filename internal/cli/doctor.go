@@ -50,7 +50,7 @@ type doctorCommand struct {
 	Config        filePath `flag:"config" value:"FILE" help:"configuration file of the bridge to Fess; by default the one that fess uses"`
 	embedderFlags `name:"embedder" model:"model for searches by meaning that serve is started with"`
 	Fix           bool `flag:"fix" help:"repair what can be repaired safely: permissions of the data folder, leases of processes that have ended, entries of clients that start this program"`
-	Verbose       bool `flag:"verbose" help:"list every check that found nothing, too"`
+	Verbose       bool `flag:"verbose" help:"list also the checks that found no problem"`
 	jsonFlag
 	Engine    string `env:"KB_ENGINE_URL" secret:"engine" help:"URL of an engine to check"`
 	FessToken string `env:"FESS_API_TOKEN" secret:"token" help:"access token for Fess"`
@@ -213,8 +213,7 @@ func (v *invocation) printFindings(findings []doctor.Finding, all bool) error {
 		line(f.Level, f.Subject+": "+f.Message, f.Fix)
 	}
 	if good > 0 {
-		found := "found nothing; list them with --verbose"
-		line(doctor.OK, fmt.Sprintf("%s %s", terminal.Plural(good, "other check"), found), "")
+		line(doctor.OK, terminal.Plural(good, "other check")+" found no problem; list them with --verbose", "")
 	}
 	return screen.Show(b.String())
 }

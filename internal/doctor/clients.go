@@ -37,6 +37,8 @@ type connection struct {
 	client  *clients.Client
 	file    clients.File
 	subject string
+
+	now *clients.Server // the server with the repairs that were made
 }
 
 // client checks the configuration files of a client. named means that the user asked for
@@ -63,8 +65,9 @@ func (e *examiner) client(ctx context.Context, c *clients.Client, named bool) (f
 		for _, entry := range list {
 			e.learnEntry(entry)
 			if e.isOurs(ctx, entry.server) {
+				now := entry.server
 				connections = append(connections, connection{entry, c, file,
-					c.Title + ", " + fmt.Sprintf("%q", entry.name)})
+					c.Title + ", " + fmt.Sprintf("%q", entry.name), &now})
 			}
 		}
 	}
@@ -285,7 +288,7 @@ func (e *examiner) startedBy(ctx context.Context, c connection) []Finding {
 	reconnect := fmt.Sprintf("Connect it again, which writes the whole path: %s connect %s%s", e.Program, c.client.Name, operands(c.server.Args))
 	wrong := func(level Level, format string, args ...any) []Finding {
 		return []Finding{{Level: level, Subject: c.subject, Message: fmt.Sprintf(format, args...), Fix: reconnect,
-			repair: e.rewrite(c, func(s *clients.Server) { s.Command = e.Executable })}}
+			repair: e.withProgram(c)}}
 	}
 	path := command
 	switch {
@@ -415,14 +418,35 @@ func (e *examiner) rewrite(c connection, change func(*clients.Server)) func(cont
 		return nil
 	}
 	return func(context.Context) (string, error) {
-		s := c.server
+		s := *c.now
 		s.Args = slices.Clone(s.Args)
 		change(&s)
 		if err := e.Rewrite(c.client, c.file, c.name, s); err != nil {
 			return "", err
 		}
+		*c.now = s
 		return fmt.Sprintf("the entry %q of %s starts %s %s now", c.name, c.file.Path, s.Command, strings.Join(s.Args, " ")), nil
 	}
+}
+
+// withProgram returns the repair of an entry whose program is not where it says, or nil if
+// this program does not do the same.
+func (e *examiner) withProgram(c connection) func(context.Context) (string, error) {
+	name := c.server.Command[strings.LastIndexAny(c.server.Command, `/\`)+1:]
+	var before []string
+	switch strings.TrimSuffix(name, ".exe") {
+	case e.Program:
+	case "mcp-fess":
+		before = []string{"fess"}
+	default:
+		return nil
+	}
+	if temporary(e.Executable) {
+		return nil
+	}
+	return e.rewrite(c, func(s *clients.Server) {
+		s.Command, s.Args = e.Executable, append(before, s.Args...)
+	})
 }
 
 // start starts the server of an entry as the client does, but with a data folder of its

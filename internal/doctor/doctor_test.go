@@ -79,6 +79,7 @@ func newFixture(t *testing.T) *fixture {
 		},
 		Parse: parseFake,
 	}
+	f.Rewrite = f.rewriteFake
 	f.mkdir(f.Dir)
 	return f
 }
@@ -93,9 +94,17 @@ func (f *fixture) onPath(name string) string {
 	return ""
 }
 
+// rewriteFake writes a file of Cursor with one server.
+func (f *fixture) rewriteFake(_ *clients.Client, file clients.File, _ string, s clients.Server) error {
+	return os.WriteFile(file.Path, []byte(stdio(s.Command, s.Args...)), 0o600)
+}
+
 // parseFake reads the arguments of commands that have no flags but --transport.
 func parseFake(_ string, args []string, env map[string]string) (CommandLine, error) {
-	line := CommandLine{Command: args[0], Stdio: args[0] == "mcp" || env["KNOWHOW_TRANSPORT"] == "stdio"}
+	if len(args) == 0 {
+		return CommandLine{}, errors.New("a command is missing")
+	}
+	line := CommandLine{Command: args[0], Stdio: args[0] == "mcp" || args[0] == "fess" || env["KNOWHOW_TRANSPORT"] == "stdio"}
 	for i := 1; i < len(args); i++ {
 		switch {
 		case args[i] == "--transport":
@@ -760,6 +769,12 @@ var clientFaults = []planted{
 		level: Error, subject: `Cursor, "handbook"`, message: "variables", fix: "knowhow connect cursor"},
 	{name: "relative folder", plant: func(f *fixture) { f.client("cursor", stdio(f.Executable, "mcp", "handbook")) },
 		level: Warning, subject: `Cursor, "handbook"`, message: "depends on the folder", fix: "whole path"},
+	{name: "old program and old name", plant: func(f *fixture) {
+		f.client("cursor", stdio("/opt/old/knowhow", "serve", "--transport", "stdio", f.docs))
+	}, level: Error, subject: `Cursor, "handbook"`, message: "/opt/old/knowhow, which does not exist", fix: "knowhow connect", repaired: true},
+	{name: "bridge that moved", plant: func(f *fixture) {
+		f.client("cursor", strings.Replace(stdio("/opt/knowhow/mcp-fess", "--x"), `"--x"`, "", 1))
+	}, level: Error, subject: `Cursor, "handbook"`, message: "/opt/knowhow/mcp-fess, which does not exist", fix: "knowhow connect", repaired: true},
 	{name: "one server twice", plant: func(f *fixture) {
 		f.client("cursor", stdio(f.Executable, "mcp", f.docs))
 		f.write(filepath.Join(f.Dir, ".cursor", "mcp.json"), stdio(f.Executable, "mcp", f.docs), 0o644)

@@ -136,7 +136,7 @@ func (e *examiner) processes(ctx context.Context, x *index.Index) (findings []Fi
 	}
 	for p, names := range processes {
 		slices.Sort(names)
-		what := strings.Join(names, ", ")
+		what := strings.ReplaceAll(strings.Join(names, ", "), "indexing:", "source ")
 		if p.Host != e.machine.host {
 			findings = append(findings, ok(subject, "process %d on %s uses the data folder (%s)", p.PID, e.foreign(p.Host), what))
 			continue
@@ -398,7 +398,7 @@ func (e *examiner) vectors(status *datafolder.Status) []Finding {
 	case e.Model == nil && e.ModelErr == nil:
 		return []Finding{ok(subject, "searches use words only")}
 	case missing <= 0:
-		return []Finding{ok(subject, "all %s have one", terminal.Plural(stats.Chunks, "passage"))}
+		return []Finding{ok(subject, "complete for %s", terminal.Plural(stats.Chunks, "passage"))}
 	case served:
 		return []Finding{ok(subject, "%d of %s have one, the others are being computed", stats.Vectors,
 			terminal.Plural(stats.Chunks, "passage"))}
