@@ -126,11 +126,15 @@ func (e *examiner) misplaced(ctx context.Context, c *clients.Client, file client
 	return nil
 }
 
-// learnEntry remembers the secrets in an entry: all values of headers and variables,
-// arguments with the name of a secret, and what is secret in its URL.
+// opaque is the length of the shortest value of a header that counts as a secret
+// although its name does not.
+const opaque = 16
+
+// learnEntry remembers the secrets in an entry: what has the name of a secret in its
+// headers, variables and arguments, long values of headers, and what is secret in its URL.
 func (e *examiner) learnEntry(c entry) {
-	for _, value := range c.headers {
-		if !placeholder(value) {
+	for name, value := range c.headers {
+		if (secretName(name) || len(value) >= opaque) && !placeholder(value) {
 			e.secret(value)
 		}
 	}
@@ -159,7 +163,7 @@ func (e *examiner) learnEntry(c entry) {
 // secretName reports whether the name of a variable or of a flag is that of a secret.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"token", "key", "secret", "password", "passwd", "auth", "credential", "store"},
+	return slices.ContainsFunc([]string{"token", "key", "secret", "password", "passwd", "auth", "credential", "cookie", "store"},
 		func(word string) bool { return strings.Contains(name, word) })
 }
 

@@ -316,7 +316,7 @@ func (e *examiner) learnVariables() {
 		value, _ := e.Lookup(name)
 		e.secret(value)
 	}
-	for _, address := range []string{e.URL, e.Engine} {
+	for _, address := range []string{e.URL, e.Engine, e.get("KNOWHOW_STORE"), e.get("KNOWHOW_EMBEDDER")} {
 		e.secretURL(address)
 	}
 }
@@ -339,19 +339,30 @@ func (e *examiner) publish(text string) string {
 	return sanitize.Escape(sanitize.Cut(strings.Join(strings.Fields(text), " "), maxText, 4*maxText))
 }
 
+// maxInput is how much of a text is read, in bytes.
+const maxInput = 64 << 10
+
 // withoutSecrets returns a text with *** in place of secrets and of credentials in URLs.
+// Of a text that is longer than maxInput, it returns only the beginning.
 func (e *examiner) withoutSecrets(text string) string {
 	e.mu.Lock()
 	secrets := slices.SortedFunc(maps.Keys(e.secrets), func(a, b string) int { // longer ones first
 		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
 	e.mu.Unlock()
-	var pairs []string
-	for _, s := range secrets {
-		pairs = append(pairs, s, "***")
+	long := len(text) > maxInput
+	if long {
+		text = text[:maxInput]
 	}
-	if len(pairs) > 0 {
+	if len(secrets) > 0 {
+		var pairs []string
+		for _, s := range secrets {
+			pairs = append(pairs, s, "***")
+		}
 		text = strings.NewReplacer(pairs...).Replace(text)
+		if long { // its end may be the first half of a secret
+			text = text[:max(0, len(text)-len(secrets[0]))]
+		}
 	}
 	return hideUserinfo(text)
 }
@@ -359,8 +370,7 @@ func (e *examiner) withoutSecrets(text string) string {
 // foreign returns a text that another program wrote for a message: on one line and
 // short.
 func (e *examiner) foreign(text string) string {
-	return sanitize.Cut(sanitize.Line(e.withoutSecrets(sanitize.Cut(text, 4*maxForeign, 16*maxForeign))), maxForeign,
-		4*maxForeign)
+	return sanitize.Cut(sanitize.Line(e.withoutSecrets(text)), maxForeign, 4*maxForeign)
 }
 
 // maxForeign is the length of the longest text of another program, in characters.

@@ -303,15 +303,6 @@ func checkFound(t *testing.T, found []Finding, want planted) {
 	}
 }
 
-// show returns findings on lines of their own.
-func show(found []Finding) string {
-	var b strings.Builder
-	for _, f := range found {
-		fmt.Fprintf(&b, "\n%-8s %s: %s | %s", f.Level, f.Subject, f.Message, f.Fix)
-	}
-	return b.String()
-}
-
 // TestHealthy checks that nothing but ok is reported where nothing is wrong, and that
 // nothing is changed.
 func TestHealthy(t *testing.T) {
@@ -353,6 +344,20 @@ func TestHealthy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhileServed checks a data folder that another process uses.
+func TestWhileServed(t *testing.T) {
+	f := newFixture(t)
+	f.handbook()
+	x := f.open()
+	_, err := x.Lease(t.Context(), fmt.Sprintf("laptop-%d-abcdefgh", os.Getpid()), time.Hour, "indexing:handbook")
+	f.check(err)
+	found := Run(t.Context(), f.Options)
+	if Count(found, OK) != len(found) || !strings.Contains(show(found), fmt.Sprintf("process %d uses the data folder (source handbook)", os.Getpid())) {
+		t.Errorf("Run() = %s, want nothing but ok", show(found))
+	}
+	f.check(x.Close())
 }
 
 // snapshot returns the files below a folder with their modes and contents.
