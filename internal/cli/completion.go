@@ -194,7 +194,7 @@ func (f *flagSet) operandValues(ctx context.Context, name string, operands []str
 		for _, shell := range shells {
 			all = append(all, candidate{value: shell})
 		}
-	case name == "connect" && len(operands) == 0:
+	case (name == "connect" || name == "doctor") && len(operands) == 0:
 		for _, c := range clients.All() {
 			all = append(all, candidate{c.Name, c.Title})
 		}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/configfile"
@@ -62,13 +63,9 @@ func (e *examiner) client(ctx context.Context, c *clients.Client, named bool) (f
 			continue
 		}
 		findings = append(findings, e.misplaced(ctx, c, file, data)...)
-		for _, entry := range list {
-			e.learnEntry(entry)
-			if e.isOurs(ctx, entry.server) {
-				now := entry.server
-				connections = append(connections, connection{entry, c, file,
-					c.Title + ", " + fmt.Sprintf("%q", entry.name), &now})
-			}
+		for _, entry := range e.ownEntries(ctx, list) {
+			connections = append(connections, connection{entry, c, file, fmt.Sprintf("%s, %q", c.Title, entry.name),
+				new(entry.server)})
 		}
 	}
 	for _, connection := range connections {
@@ -88,6 +85,24 @@ func (e *examiner) client(ctx context.Context, c *clients.Client, named bool) (f
 		findings = append(findings, ok(c.Title, "installed, not connected. %s", connect))
 	}
 	return findings
+}
+
+// ownEntries returns the entries for servers of this program, and remembers the secrets
+// of all. It asks the servers with a URL at the same time.
+func (e *examiner) ownEntries(ctx context.Context, list []entry) (own []entry) {
+	ours := make([]bool, len(list))
+	var asking sync.WaitGroup
+	for i, entry := range list {
+		e.learnEntry(entry)
+		asking.Go(func() { ours[i] = e.isOurs(ctx, entry.server) })
+	}
+	asking.Wait()
+	for i, entry := range list {
+		if ours[i] {
+			own = append(own, entry)
+		}
+	}
+	return own
 }
 
 // unreadable returns the finding for a file that cannot be used.
@@ -116,7 +131,7 @@ func (e *examiner) misplaced(ctx context.Context, c *clients.Client, file client
 	for _, other := range serverKeys {
 		file.Place.Keys = []string{other}
 		list, err := entries(file, data)
-		if err != nil || other == key || !slices.ContainsFunc(list, func(s entry) bool { return e.isOurs(ctx, s.server) }) {
+		if err != nil || other == key || len(e.ownEntries(ctx, list)) == 0 {
 			continue
 		}
 		return []Finding{{Level: Error, Subject: c.Title,

@@ -27,6 +27,24 @@ func (e *examiner) index(ctx context.Context) []Finding {
 	if e.Data == "" {
 		return nil
 	}
+	logged := e.hasLog()
+	findings := e.openIndex(ctx)
+	if !logged && e.hasLog() && Count(findings, Error) > 0 {
+		// Without a log, the file is read without locks. A process has begun to write it
+		// meanwhile, so what was read may belong to two states.
+		return e.openIndex(ctx)
+	}
+	return findings
+}
+
+// hasLog reports whether the index has a log, as it does while it is in use.
+func (e *examiner) hasLog() bool {
+	_, err := os.Stat(filepath.Join(e.Data, index.FileName+"-wal"))
+	return err == nil
+}
+
+// openIndex opens the index and checks it.
+func (e *examiner) openIndex(ctx context.Context) []Finding {
 	found, err := datafolder.HasIndex(e.Data)
 	if err != nil || !found {
 		if err == nil && isFolder(e.Data) {

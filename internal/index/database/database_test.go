@@ -288,3 +288,73 @@ func TestVersionMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// TestInspect opens files without changing anything.
+func TestInspect(t *testing.T) {
+	inspect := func(path string, s Schema) (*DB, error) {
+		return Open(t.Context(), Options{Path: path, Schema: s, Log: slog.New(slog.DiscardHandler), Inspect: true})
+	}
+	path := stored(t)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(d *DB) (n int) {
+		t.Helper()
+		err := d.Read(t.Context(), "counting notes", func(tx *sql.Tx) error {
+			return tx.QueryRow(`SELECT count(*) FROM notes`).Scan(&n)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	d, err := inspect(path, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Write(t.Context(), "writing a note", func(tx *sql.Tx) error {
+		_, err := tx.Exec(`INSERT INTO notes(text) VALUES('three')`)
+		return err
+	})
+	if n := count(d); n != 2 || d.Writable() || !errors.Is(err, errkind.Denied) {
+		t.Errorf("%d notes, Writable() = %t, Write() = %v; want 2, false and kind Denied", n, d.Writable(), err)
+	}
+	closeIt(t, d)
+	if _, err := inspect(path, upgraded(statements(`SELECT 1`))); !errors.Is(err, ErrOlder) ||
+		!errors.Is(err, errkind.Unsupported) {
+		t.Errorf("Open() of an older version = %v, want ErrOlder of kind Unsupported", err)
+	}
+	missing := filepath.Join(t.TempDir(), "notes.db")
+	if _, err := inspect(missing, first); err == nil {
+		t.Error("Open() of a file that does not exist succeeded")
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("Open() made a file")
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	after, readErr := os.ReadFile(path)
+	if err := errors.Join(err, readErr); err != nil || len(entries) != 1 || string(before) != string(after) {
+		t.Errorf("Open() changed the file or made others beside it: %v, %v", entries, err)
+	}
+	// Beside a process that writes.
+	w, err := openWith(t.Context(), path, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.Write(t.Context(), "writing a note", func(tx *sql.Tx) error {
+		_, err := tx.Exec(`INSERT INTO notes(text) VALUES('three')`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err = inspect(path, first); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(d); n != 3 {
+		t.Errorf("%d notes, want the 3 that the other process wrote", n)
+	}
+	closeIt(t, d)
+	closeIt(t, w)
+}
