@@ -50,6 +50,7 @@ const (
 	windowStep  = 150  // bytes from the beginning of a window to that of the next one, at least
 	laterPart   = .002 // what a word at the end of a window counts less: of equal windows, one has more text behind its words
 	headingPart = 0.5  // what a word that is only in the heading counts
+	baseValue   = 0.4  // of the weight of all words, which a window with a word has beside that of its words, so that these do not outweigh the score of the chunk
 	maxGap      = 100  // bytes between passages that become one, so that no gap hides an answer
 	spentPart   = 0.8  // of the characters that are allowed: text beyond costs more than it answers
 	leastSpent  = 1000 // characters that are spent if they are allowed

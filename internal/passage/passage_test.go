@@ -281,3 +281,31 @@ func TestWindows(t *testing.T) {
 		}
 	}
 }
+
+// TestBaseValue checks that an excerpt of a much better chunk precedes one with more
+// words.
+func TestBaseValue(t *testing.T) {
+	p := &page{}
+	var chunks []passage.Chunk
+	for i, x := range []struct {
+		text  string
+		size  int
+		score float64
+	}{
+		{"The first walrus signs here. ", 380, 16},
+		{"The second walrus signs there. ", 380, 15},
+		{"Only the walrus is in this part. ", 220, 12},
+		{"Both, a walrus and signs, are in this part. ", 220, 7},
+	} {
+		text := x.text + strings.Repeat("Nothing follows it. ", x.size/20)
+		text = text[:x.size]
+		p.docs = append(p.docs, document.Document{Text: text})
+		p.chunks = append(p.chunks, document.Chunk{Length: len(text)})
+		chunks = append(chunks, passage.Chunk{Number: i, Document: i, Score: x.score})
+	}
+	conditions := []passage.Condition{{Terms: []string{"walrus"}, Weight: 1}, {Terms: []string{"sign"}, Weight: 1}}
+	out, err := passage.Choose(t.Context(), p, len(chunks), chunks, conditions, 1000)
+	if err != nil || out[2] == nil || out[3] != nil {
+		t.Errorf("Choose() = %+v, %v, want passages of the first three documents", out, err)
+	}
+}

@@ -46,7 +46,7 @@ func newText(c Chunk, x Content) *text {
 type window struct {
 	text     *text
 	from, to int
-	value    float64 // the score of the chunk times the weight of the different words
+	value    float64 // the score of the chunk times the weight of the different words, and of baseValue
 	only     bool    // it is for a document without another passage
 }
 
@@ -133,6 +133,7 @@ func (t *text) windows(words *words, size int) []window {
 						value += headingPart * weights[n]
 					}
 				}
+				value += baseValue * words.all
 			}
 			out = append(out, window{t, t.from + u.from, t.from + units[end-1].to, t.chunk.Score * value, false})
 			if i == 0 && end == len(units) {

@@ -63,6 +63,7 @@ func spansOf(spans []analysis.Span) []search.Span {
 type words struct {
 	tokens  map[string]float32
 	matches []Condition // that have a Match
+	all     float64     // the weight of all conditions
 	signs   bool        // some of tokens are of analysis.Signs
 	wanted  *analysis.Wanted
 }
@@ -70,6 +71,7 @@ type words struct {
 func newWords(conditions []Condition) *words {
 	w := &words{tokens: map[string]float32{}, wanted: Wanted(conditions)}
 	for _, c := range conditions {
+		w.all += float64(c.Weight)
 		for _, t := range c.Terms {
 			w.tokens[t] = max(w.tokens[t], c.Weight)
 			w.signs = w.signs || analysis.IsSign(t)
