@@ -23,6 +23,10 @@ type Options struct {
 	Secret bool
 }
 
+// backupSuffix is the end of the name of a backup. Users have files FILE.bak of their
+// own, which must not be overwritten.
+const backupSuffix = ".knowhow.bak"
+
 // noFile is the text of a backup that stands for a missing file. No format reads
 // it as an object, so no file with entries is equal to it.
 const noFile = "There was no file before knowhow added an entry.\n"
@@ -33,7 +37,7 @@ func Backup(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, _, err := read(real + ".bak")
+	data, _, err := read(real + backupSuffix)
 	return data, err
 }
 
@@ -70,7 +74,7 @@ func tryChange(path string, o Options, change func(old []byte) ([]byte, error)) 
 	if err != nil {
 		return err
 	}
-	backup, backupMode, err := read(real + ".bak")
+	backup, backupMode, err := read(real + backupSuffix)
 	if err != nil {
 		return err
 	}
@@ -96,14 +100,14 @@ func tryChange(path string, o Options, change func(old []byte) ([]byte, error)) 
 		changed == nil && string(backup) == noFile)
 	if !restored && changed != nil && !keepsBackup(o, old, backup) {
 		if backup != nil && backupMode&0o200 == 0 {
-			return fmt.Errorf("writing %s.bak: the file is read-only: %w", path, errkind.Denied)
+			return fmt.Errorf("writing %s%s: the file is read-only: %w", path, backupSuffix, errkind.Denied)
 		}
 		was := old
 		if old == nil {
 			was = []byte(noFile)
 		}
-		if err := replace(real+".bak", backup, was, mode); err != nil {
-			return writeError(path+".bak", err)
+		if err := replace(real+backupSuffix, backup, was, mode); err != nil {
+			return writeError(path+backupSuffix, err)
 		}
 	}
 	if o.Secret {
@@ -113,8 +117,8 @@ func tryChange(path string, o Options, change func(old []byte) ([]byte, error)) 
 		return writeError(path, err)
 	}
 	if restored {
-		if err := os.Remove(real + ".bak"); err != nil {
-			return writeError(path+".bak", err)
+		if err := os.Remove(real + backupSuffix); err != nil {
+			return writeError(path+backupSuffix, err)
 		}
 	}
 	return nil

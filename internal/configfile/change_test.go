@@ -197,6 +197,20 @@ func TestBackup(t *testing.T) {
 	backup(with)
 }
 
+// TestUsersBackup checks that a backup that a user has made stays.
+func TestUsersBackup(t *testing.T) {
+	c := client{t, configfile.JSON, filepath.Join(tempDir(t), "mcp.json"), false}
+	c.write("{}")
+	if err := os.WriteFile(c.path+".bak", []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.add("a", "x")
+	c.remove("a")
+	if data, err := os.ReadFile(c.path + ".bak"); err != nil || string(data) != "{}" {
+		t.Errorf("the backup of the user has %q, %v", data, err)
+	}
+}
+
 func TestChangeModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the permissions are those of Unix")
@@ -223,7 +237,7 @@ func TestChangeModes(t *testing.T) {
 			if got := mode(c.path); got != want {
 				t.Errorf("mode %o becomes %o, want %o", was, got, want)
 			}
-			if got := mode(c.path + ".bak"); got != was {
+			if got := mode(c.path + ".knowhow.bak"); got != was {
 				t.Errorf("the backup of a file of mode %o has %o", was, got)
 			}
 		}
@@ -264,7 +278,7 @@ func TestChangeLinks(t *testing.T) {
 			}
 			_ = os.MkdirAll(filepath.Dir(real), 0o700)
 			_ = os.Remove(real)
-			_ = os.Remove(real + ".bak")
+			_ = os.Remove(real + ".knowhow.bak")
 			want := "none"
 			if !dangling {
 				want = `{"a": 1}`
@@ -279,7 +293,7 @@ func TestChangeLinks(t *testing.T) {
 			if info, err := os.Lstat(c.path); err != nil || info.Mode()&os.ModeSymlink == 0 {
 				t.Errorf("%s: the link was replaced: %v, %v", name, info, err)
 			}
-			if _, err := os.Stat(real + ".bak"); err != nil {
+			if _, err := os.Stat(real + ".knowhow.bak"); err != nil {
 				t.Errorf("%s: there is no backup beside the file: %v", name, err)
 			}
 			c.remove("files")

@@ -11,7 +11,7 @@
 //
 // Remove(Set(file)) is the file again if the object with the entries was not
 // empty. Otherwise the file does not tell whether the object, or the file, was
-// there before. [Undo] finds that out with the backup FILE.bak.
+// there before. [Undo] finds that out with the backup, FILE.knowhow.bak.
 //
 // The backup is the file as it was before the first entry was added, or a line
 // that says that there was none. [Change] keeps it while the file differs from it
