@@ -25,7 +25,7 @@ import (
 )
 
 // verbTime is the time limit for a command of a client.
-const verbTime = time.Minute
+const verbTime = 2 * time.Minute
 
 // A connection connects clients, or removes their entries.
 type connection struct {

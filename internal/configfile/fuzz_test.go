@@ -153,6 +153,9 @@ func fuzz(f *testing.F, format configfile.Format, isList bool) {
 // TestLarge checks that no loop over the largest files is quadratic. Those take
 // seconds; the limit is for a slow machine.
 func TestLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds, and minutes with the race detector")
+	}
 	repeat := func(head, part, tail string) []byte {
 		n := (configfile.MaxSize - 1000 - len(head) - len(tail)) / len(part)
 		return []byte(head + strings.Repeat(part, n) + tail)
