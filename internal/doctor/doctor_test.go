@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -523,6 +524,14 @@ var indexFaults = []planted{
 			f.change(at, []byte(strings.Repeat("\xa5", 64))...)
 		}
 	}, level: Error, subject: "index", message: "damaged", fix: "copy ~/data"},
+	{name: "damaged words", plant: func(f *fixture) {
+		f.handbook()
+		db, err := sql.Open("sqlite", filepath.Join(f.Data, index.FileName))
+		f.check(err)
+		_, err = db.Exec(`UPDATE segment_bodies SET body=zeroblob(length(body))`)
+		f.check(err)
+		f.check(db.Close())
+	}, level: Warning, subject: "index", message: "the words of the label", fix: "Nothing is lost"},
 	{name: "pipe in place of the index", plant: func(f *fixture) {
 		f.mkdir(f.Data)
 		f.check(syscall.Mkfifo(filepath.Join(f.Data, index.FileName), 0o600))
