@@ -370,6 +370,8 @@ var strangeYAML = []strangeFile{
 	{"several documents", "a: 1\n---\nb: 1\n", true, false},
 	{"tabs", "extensions:\n\ta: 1\n", true, false},
 	{"bad indentation", "extensions:\n    a: 1\n  b: 1\n", true, false},
+	{"parent with a tag", "!x extensions:\n  a: 1\n", true, false},
+	{"entry with a tag", "extensions:\n  !!0 files: 1\n", true, false},
 	{"unknown alias", "a: *x\n", true, false},
 	{"brace that does not end", "extensions: {a: 1\n", true, false},
 	{"string that does not end", "a: \"b\n", true, false},

@@ -159,10 +159,12 @@ func (y *yamlFile) lookup(mapping *yaml.Node, name string) (int, error) {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		key := mapping.Content[i]
 		merged = merged || key.ShortTag() == "!!merge"
-		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" || key.Value != name {
+		switch {
+		case key.Kind != yaml.ScalarNode || key.Value != name:
 			continue
-		}
-		if found >= 0 {
+		case key.ShortTag() != "!!str":
+			return 0, y.errorAt(key, "%q is a key that is not a string; write it in quotation marks, without a tag", name)
+		case found >= 0:
 			return 0, y.errorAt(key, "%q is there twice; remove one of them", name)
 		}
 		found = i
