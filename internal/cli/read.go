@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/query"
@@ -166,8 +168,11 @@ const maxNamed = 20
 // named returns up to maxNamed+1 documents whose path is, or ends with, a file
 // name or a path.
 func (d *folders) named(ctx context.Context, name string) ([]search.Hit, error) {
-	name = filepath.ToSlash(filepath.Clean(name))
-	text, err := query.Parse("filename:" + query.Quote(path.Base(name)))
+	name = norm.NFC.String(filepath.ToSlash(filepath.Clean(name)))
+	// macOS writes names with separate accents, keyboards and agents with composed
+	// letters.
+	base := path.Base(name)
+	text, err := query.Parse("filename:" + query.Quote(base) + " OR filename:" + query.Quote(norm.NFD.String(base)))
 	if err != nil {
 		return nil, nil // no file has such a name
 	}
@@ -179,7 +184,7 @@ func (d *folders) named(ctx context.Context, name string) ([]search.Hit, error) 
 			return nil, err
 		}
 		for _, h := range page.Hits {
-			if strings.HasSuffix("/"+h.Path, "/"+name) {
+			if strings.HasSuffix("/"+norm.NFC.String(h.Path), "/"+name) {
 				found = append(found, h)
 			}
 		}

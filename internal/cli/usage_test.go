@@ -142,6 +142,20 @@ func controls(r rune) bool {
 	return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
+// TestReadComposed reads documents whose names have separate accents, as macOS
+// writes them, by their names with composed letters, and the other way round.
+func TestReadComposed(t *testing.T) {
+	data, _ := indexFiles(t, map[string]string{"sub/U\u0308bersicht.md": "pears", "caf\u00e9.md": "apples"})
+	for name, want := range map[string]string{
+		"\u00dcbersicht.md": "pears", "sub/\u00dcbersicht.md": "pears", "sub/U\u0308bersicht.md": "pears",
+		"cafe\u0301.md": "apples", "caf\u00e9.md": "apples",
+	} {
+		if status, stdout, stderr := runMain(t, data, "read", name); status != exitOK || !strings.Contains(stdout, want) {
+			t.Errorf("read %q ends with %d and prints %q%s, want %s", name, status, stdout, stderr, want)
+		}
+	}
+}
+
 // TestReadingCreatesNothing checks that commands that only read do not create the
 // data folder.
 func TestReadingCreatesNothing(t *testing.T) {
