@@ -203,6 +203,7 @@ func TestVast(t *testing.T) {
 	for _, tt := range []struct{ home, path, want string }{
 		{home, home, "your home folder"},
 		{link, home, "your home folder"},
+		{home, link, "your home folder"}, // another spelling of it
 		{home + "/", home, "your home folder"},
 		{home, filepath.Dir(home), "a folder that contains your home folder"},
 		{home, filepath.VolumeName(base) + string(filepath.Separator), "a whole disk"},

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -21,12 +22,23 @@ func Vast(path, home string) string {
 		home = resolved
 	}
 	switch {
-	case path == filepath.Clean(home):
+	case path == filepath.Clean(home), sameFolder(path, home):
 		return "your home folder"
 	case Inside(home, path):
 		return "a folder that contains your home folder"
 	}
 	return ""
+}
+
+// sameFolder reports whether two paths are of one folder, for example because the
+// file system ignores case.
+func sameFolder(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }
 
 // CountFiles counts the files below a folder, except hidden ones. It stops at
