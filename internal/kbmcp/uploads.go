@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -99,24 +100,16 @@ func OpenUploads(o UploadOptions) (*Uploads, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the folder of uploads: %w", err)
 	}
-	left, err := filepath.Glob(filepath.Join(globQuote(o.Dir), stagedFiles))
+	left, err := fs.Glob(os.DirFS(o.Dir), stagedFiles)
 	if err != nil {
 		return nil, fmt.Errorf("reading the folder of uploads: %w", err)
 	}
-	for _, path := range left {
+	for _, name := range left {
 		// On Unix, the files of running processes have no names (see
 		// newFile). On Windows they cannot be removed.
-		_ = os.Remove(path)
+		_ = os.Remove(filepath.Join(o.Dir, name))
 	}
 	return &Uploads{o: o, byID: map[string]*upload{}}, nil
-}
-
-// globQuote escapes a path for [filepath.Glob].
-func globQuote(path string) string {
-	if filepath.Separator == '\\' {
-		return path // there is no escape character on Windows
-	}
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // Close drops all uploads. Later calls fail.
