@@ -27,7 +27,8 @@ func TestDoctorHostile(t *testing.T) {
 	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		hostile: map[string]any{"command": "/opt/knowhow", "args": []string{"mcp", "--" + hostile}},
 		"b":     map[string]any{"command": "/" + hostile + "/knowhow", "args": []string{hostile}},
-		"c":     map[string]any{"command": "knowhow", "args": []string{"mcp", "--token", "hunter2-hunter2", "/" + hostile}},
+		"c": map[string]any{"command": "knowhow", "args": []string{"mcp", "--token", "hunter2-hunter2",
+			"/" + hostile}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,8 @@ func TestParseEntry(t *testing.T) {
 		}
 		got.Harmless = nil
 		if diff := cmp.Diff(tc.want, got); diff != "" || start != tc.start {
-			t.Errorf("parseEntry(%s %s) starts %q, want %q (-want +got):\n%s", tc.program, tc.args, start, tc.start, diff)
+			t.Errorf("parseEntry(%s %s) starts %q, want %q (-want +got):\n%s", tc.program, tc.args, start, tc.start,
+				diff)
 		}
 	}
 	for _, args := range []string{"", "nonsense", "mcp --fodler /a", "mcp --label", "serve --addr"} {
@@ -119,8 +121,9 @@ func TestRewriteEntry(t *testing.T) {
 			`{"mcp":{"docs":{"type":"local","command":["/opt/knowhow","mcp","/a"],"enabled":true}}}` + "\n"},
 	} {
 		c, _ := clients.Find(tc.client)
-		f, ok := c.File(clients.System{GOOS: "linux", Home: t.TempDir(), Lookup: func(string) (string, bool) { return "", false },
-			Exists: fileExists}, clients.User)
+		noVariable := func(string) (string, bool) { return "", false }
+		system := clients.System{GOOS: "linux", Home: t.TempDir(), Lookup: noVariable, Exists: fileExists}
+		f, ok := c.File(system, clients.User)
 		if !ok {
 			t.Fatal(tc.client)
 		}

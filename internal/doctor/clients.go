@@ -76,11 +76,13 @@ func (e *examiner) client(ctx context.Context, c *clients.Client, named bool) (f
 	switch {
 	case len(findings) > 0:
 	case named && !installed:
-		findings = append(findings, Finding{Level: Warning, Subject: c.Title, Message: "it does not seem to be installed, and has no configuration file",
-			Fix: fmt.Sprintf("Install it, then connect it: %s connect %s FOLDER", e.Program, c.Name)})
+		findings = append(findings, Finding{Level: Warning, Subject: c.Title,
+			Message: "it does not seem to be installed, and has no configuration file",
+			Fix:     fmt.Sprintf("Install it, then connect it: %s connect %s FOLDER", e.Program, c.Name)})
 	case named:
-		findings = append(findings, Finding{Level: Warning, Subject: c.Title, Message: "it is not connected to a server of this program",
-			Fix: connect})
+		findings = append(findings, Finding{Level: Warning, Subject: c.Title,
+			Message: "it is not connected to a server of this program",
+			Fix:     connect})
 	case installed:
 		findings = append(findings, ok(c.Title, "installed, not connected. %s", connect))
 	}
@@ -178,7 +180,8 @@ func (e *examiner) learnEntry(c entry) {
 // secretName reports whether the name of a variable or of a flag is that of a secret.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"token", "key", "secret", "password", "passwd", "auth", "credential", "cookie", "store"},
+	return slices.ContainsFunc([]string{"token", "key", "secret", "password", "passwd", "auth", "credential", "cookie",
+		"store"},
 		func(word string) bool { return strings.Contains(name, word) })
 }
 
@@ -204,7 +207,8 @@ func (e *examiner) connection(ctx context.Context, c connection) []Finding {
 	case c.server.URL != "" && c.server.Command == "":
 		return append(findings, e.remote(ctx, c)...)
 	case slices.Contains(packageRunners, filepath.Base(filepath.ToSlash(c.server.Command))):
-		return append(findings, ok(c.subject, "%s runs it, which was not started, because it may download", filepath.Base(c.server.Command)))
+		return append(findings, ok(c.subject, "%s runs it, which was not started, because it may download",
+			filepath.Base(c.server.Command)))
 	}
 	faults := e.startedBy(ctx, c)
 	line, wrong := e.arguments(c)
@@ -243,7 +247,8 @@ func (e *examiner) exposed(c connection) (findings []Finding) {
 	}
 	if c.file.Scope == clients.Project {
 		return []Finding{{Level: Warning, Subject: c.subject,
-			Message: fmt.Sprintf("%s contains a token, and files of a project may be committed and published", c.file.Path),
+			Message: fmt.Sprintf("%s contains a token, and files of a project may be committed and published",
+				c.file.Path),
 			Fix: fmt.Sprintf("Name a variable in its place: %s connect %s --token-env KNOWHOW_TOKEN. If the file was published, choose a new token.",
 				e.Program, c.client.Name)}}
 	}
@@ -252,8 +257,9 @@ func (e *examiner) exposed(c connection) (findings []Finding) {
 		return nil
 	}
 	return []Finding{{Level: Warning, Subject: c.subject,
-		Message: fmt.Sprintf("%s contains a token, and other users of this machine may read it (permissions %04o)", c.file.Path, info.Mode().Perm()),
-		Fix:     fmt.Sprintf("Type: chmod 600 %s", e.word(c.file.Path))}}
+		Message: fmt.Sprintf("%s contains a token, and other users of this machine may read it (permissions %04o)",
+			c.file.Path, info.Mode().Perm()),
+		Fix: fmt.Sprintf("Type: chmod 600 %s", e.word(c.file.Path))}}
 }
 
 // remote checks an entry with a URL.
@@ -266,8 +272,9 @@ func (e *examiner) remote(ctx context.Context, c connection) []Finding {
 	}
 	if key := e.urlKey(c); key != "" {
 		return []Finding{{Level: Error, Subject: c.subject,
-			Message: fmt.Sprintf("%s has its URL in another key than %q, from which %s reads it", c.file.Path, key, c.client.Title),
-			Fix:     reconnect}}
+			Message: fmt.Sprintf("%s has its URL in another key than %q, from which %s reads it", c.file.Path, key,
+				c.client.Title),
+			Fix: reconnect}}
 	}
 	headers := maps.Clone(c.headers)
 	for name, value := range headers {
@@ -304,7 +311,8 @@ func (e *examiner) urlKey(c connection) string {
 // startedBy checks the program that an entry names.
 func (e *examiner) startedBy(ctx context.Context, c connection) []Finding {
 	command := c.server.Command
-	reconnect := fmt.Sprintf("Connect it again, which writes the whole path: %s connect %s%s", e.Program, c.client.Name, operands(c.server.Args))
+	reconnect := fmt.Sprintf("Connect it again, which writes the whole path: %s connect %s%s", e.Program, c.client.Name,
+		operands(c.server.Args))
 	wrong := func(level Level, format string, args ...any) []Finding {
 		return []Finding{{Level: level, Subject: c.subject, Message: fmt.Sprintf(format, args...), Fix: reconnect,
 			repair: e.withProgram(c)}}
@@ -312,7 +320,8 @@ func (e *examiner) startedBy(ctx context.Context, c connection) []Finding {
 	path := command
 	switch {
 	case command == "~" || strings.HasPrefix(command, "~/") || strings.HasPrefix(command, `~\`):
-		return wrong(Error, "%s has the command %q: clients do not replace \"~\" by the home folder", c.file.Path, command)
+		return wrong(Error, "%s has the command %q: clients do not replace \"~\" by the home folder", c.file.Path,
+			command)
 	case strings.HasPrefix(command, "$HOME") || strings.HasPrefix(command, "%"):
 		return wrong(Error, "%s has the command %q: clients do not replace variables in it", c.file.Path, command)
 	case placeholder(command):
@@ -322,19 +331,22 @@ func (e *examiner) startedBy(ctx context.Context, c connection) []Finding {
 			return wrong(Error, "%s has the command %q, which is not on the PATH", c.file.Path, command)
 		}
 		if c.client.Window {
-			return wrong(Warning, "%s has the command %q without its folder: %s has not the PATH of a shell, and may not find it",
+			return wrong(Warning,
+				"%s has the command %q without its folder: %s has not the PATH of a shell, and may not find it",
 				c.file.Path, command, c.client.Title)
 		}
 	case !filepath.IsAbs(command):
-		return wrong(Error, "%s has the command %q, which depends on the folder in which the client starts it", c.file.Path, command)
+		return wrong(Error, "%s has the command %q, which depends on the folder in which the client starts it",
+			c.file.Path, command)
 	}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return wrong(Error, "%s has the command %s, which does not exist", c.file.Path, path)
 	case info.IsDir() || e.GOOS != "windows" && info.Mode()&0o111 == 0:
-		return []Finding{{Level: Error, Subject: c.subject, Message: fmt.Sprintf("%s has the command %s, which cannot be executed", c.file.Path, path),
-			Fix: fmt.Sprintf("Type: chmod +x %s", e.word(path))}}
+		return []Finding{{Level: Error, Subject: c.subject,
+			Message: fmt.Sprintf("%s has the command %s, which cannot be executed", c.file.Path, path),
+			Fix:     fmt.Sprintf("Type: chmod +x %s", e.word(path))}}
 	case sameFile(path, e.Executable):
 		return nil
 	}
@@ -378,16 +390,19 @@ func (e *examiner) arguments(c connection) (line CommandLine, findings []Finding
 	switch {
 	case !line.Stdio && line.Command == "serve":
 		findings = append(findings, Finding{Level: Error, Subject: c.subject, repair: asMCP,
-			Message: fmt.Sprintf("%s starts %q, which listens for HTTP and does not answer the client (some clients remove \"--transport stdio\")", c.file.Path, e.Program+" serve"),
-			Fix:     fmt.Sprintf("Replace \"serve\" by \"mcp\" there, or type: %s doctor --fix", e.Program)})
+			Message: fmt.Sprintf("%s starts %q, which listens for HTTP and does not answer the client (some clients remove \"--transport stdio\")",
+				c.file.Path, e.Program+" serve"),
+			Fix: fmt.Sprintf("Replace \"serve\" by \"mcp\" there, or type: %s doctor --fix", e.Program)})
 	case !line.Stdio:
 		findings = append(findings, Finding{Level: Error, Subject: c.subject,
-			Message: fmt.Sprintf("%s starts %q, which does not answer the client on its standard input", c.file.Path, e.foreign(e.Program+" "+line.Command)),
-			Fix:     "Add KNOWHOW_TRANSPORT=stdio to its variables. " + again})
+			Message: fmt.Sprintf("%s starts %q, which does not answer the client on its standard input", c.file.Path,
+				e.foreign(e.Program+" "+line.Command)),
+			Fix: "Add KNOWHOW_TRANSPORT=stdio to its variables. " + again})
 	case line.Command == "serve":
 		findings = append(findings, Finding{Level: Warning, Subject: c.subject, repair: asMCP,
-			Message: fmt.Sprintf("%s starts \"serve --transport stdio\": some clients take --transport for a flag of their own and remove it", c.file.Path),
-			Fix:     fmt.Sprintf("Replace it by \"mcp\", or type: %s doctor --fix", e.Program)})
+			Message: fmt.Sprintf("%s starts \"serve --transport stdio\": some clients take --transport for a flag of their own and remove it",
+				c.file.Path),
+			Fix: fmt.Sprintf("Replace it by \"mcp\", or type: %s doctor --fix", e.Program)})
 	}
 	for _, path := range line.Paths {
 		if strings.Contains(path, "://") || placeholder(path) {
@@ -396,11 +411,13 @@ func (e *examiner) arguments(c connection) (line CommandLine, findings []Finding
 		switch _, err := os.Stat(path); {
 		case strings.HasPrefix(path, "$") || strings.HasPrefix(path, "%"):
 			findings = append(findings, Finding{Level: Error, Subject: c.subject,
-				Message: fmt.Sprintf("%s names the folder %q: clients do not replace variables in it", c.file.Path, path), Fix: again})
+				Message: fmt.Sprintf("%s names the folder %q: clients do not replace variables in it", c.file.Path,
+					path), Fix: again})
 		case !filepath.IsAbs(path):
 			findings = append(findings, Finding{Level: Warning, Subject: c.subject,
-				Message: fmt.Sprintf("%s names the folder %q, which depends on the folder in which the client starts the program", c.file.Path, path),
-				Fix:     "Name the whole path. " + again})
+				Message: fmt.Sprintf("%s names the folder %q, which depends on the folder in which the client starts the program",
+					c.file.Path, path),
+				Fix: "Name the whole path. " + again})
 		case errors.Is(err, fs.ErrNotExist):
 			findings = append(findings, Finding{Level: Error, Subject: c.subject,
 				Message: fmt.Sprintf("%s names %s, which does not exist", c.file.Path, path),
@@ -444,7 +461,8 @@ func (e *examiner) rewrite(c connection, change func(*clients.Server)) func(cont
 			return "", err
 		}
 		*c.now = s
-		return fmt.Sprintf("the entry %q of %s starts %s %s now", c.name, c.file.Path, s.Command, strings.Join(s.Args, " ")), nil
+		return fmt.Sprintf("the entry %q of %s starts %s %s now", c.name, c.file.Path, s.Command, strings.Join(s.Args,
+			" ")), nil
 	}
 }
 
@@ -524,8 +542,10 @@ func (e *examiner) duplicates(c *clients.Client, connections []connection) (find
 			continue
 		}
 		findings = append(findings, Finding{Level: Warning, Subject: c.Title,
-			Message: fmt.Sprintf("it has one server twice, as %q in %s and as %q in %s: its tools fill the context of the model twice", first.name, first.file.Path, other.name, other.file.Path),
-			Fix:     fmt.Sprintf("Remove one of them, for example with: %s connect %s --remove --name %s", e.Program, c.Name, e.word(other.name))})
+			Message: fmt.Sprintf("it has one server twice, as %q in %s and as %q in %s: its tools fill the context of the model twice",
+				first.name, first.file.Path, other.name, other.file.Path),
+			Fix: fmt.Sprintf("Remove one of them, for example with: %s connect %s --remove --name %s", e.Program,
+				c.Name, e.word(other.name))})
 	}
 	return findings
 }

@@ -29,10 +29,12 @@ func (e *examiner) data(context.Context) []Finding {
 	case errors.Is(err, fs.ErrNotExist):
 		return []Finding{e.missingData()}
 	case err != nil:
-		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s cannot be read: %s", e.Data, pathReason(err)),
+		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s cannot be read: %s", e.Data,
+			pathReason(err)),
 			Fix: "Change the permissions of the folders above it, or name another one with --data or KNOWHOW_DATA."}}
 	case !info.IsDir():
-		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s is a file, where a folder should be", e.Data),
+		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s is a file, where a folder should be",
+			e.Data),
 			Fix: "Move it away, or name a folder with --data or KNOWHOW_DATA."}}
 	}
 	findings := e.permissions(info)
@@ -59,23 +61,27 @@ func pathReason(err error) string {
 func (e *examiner) missingData() Finding {
 	const subject = "data folder"
 	if link, err := os.Lstat(e.Data); err == nil && link.Mode()&fs.ModeSymlink != 0 {
-		return Finding{Level: Error, Subject: subject, Message: fmt.Sprintf("%s is a link to a folder that does not exist", e.Data),
-			Fix: "Connect the disk that it leads to, or remove the link."}
+		return Finding{Level: Error, Subject: subject,
+			Message: fmt.Sprintf("%s is a link to a folder that does not exist", e.Data),
+			Fix:     "Connect the disk that it leads to, or remove the link."}
 	}
 	dir := filepath.Dir(e.Data)
 	for ; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return Finding{Level: Error, Subject: subject, Message: fmt.Sprintf("%s cannot be made, because %s is not a folder that can be read", e.Data, dir),
-				Fix: "Name another folder with --data or KNOWHOW_DATA."}
+			return Finding{Level: Error, Subject: subject,
+				Message: fmt.Sprintf("%s cannot be made, because %s is not a folder that can be read", e.Data, dir),
+				Fix:     "Name another folder with --data or KNOWHOW_DATA."}
 		}
 		if err == nil || dir == filepath.Dir(dir) {
 			break
 		}
 	}
 	if err := e.machine.writable(dir); err != nil {
-		return Finding{Level: Error, Subject: subject, Message: fmt.Sprintf("%s does not exist and cannot be made in %s: %v", e.Data, dir, err),
-			Fix: fmt.Sprintf("Change the permissions of %s, or name another data folder with --data or KNOWHOW_DATA.", dir)}
+		return Finding{Level: Error, Subject: subject,
+			Message: fmt.Sprintf("%s does not exist and cannot be made in %s: %v", e.Data, dir, err),
+			Fix: fmt.Sprintf("Change the permissions of %s, or name another data folder with --data or KNOWHOW_DATA.",
+				dir)}
 	}
 	return ok(subject, "%s does not exist yet; %q makes it", e.Data, e.Program+" serve FOLDER")
 }
@@ -117,7 +123,8 @@ func (e *examiner) permissions(info fs.FileInfo) (findings []Finding) {
 	}
 	if mode&(forOthers|groupWrite) != 0 {
 		return []Finding{{Level: Warning, Subject: subject, repair: repair, Fix: fix,
-			Message: fmt.Sprintf("other users of this machine may use %s (permissions %04o), which contains the texts of all indexed documents", e.Data, mode)}}
+			Message: fmt.Sprintf("other users of this machine may use %s (permissions %04o), which contains the texts of all indexed documents",
+				e.Data, mode)}}
 	}
 	return nil
 }
@@ -175,8 +182,9 @@ func (e *examiner) disk(context.Context) []Finding {
 	switch {
 	case s.free < fullDisk:
 		findings = append(findings, Finding{Level: Error, Subject: subject,
-			Message: fmt.Sprintf("the disk of the data folder %s has only %s left, so nothing can be indexed", e.Data, free),
-			Fix:     "Free space on it, or move the data folder to another disk and name it with --data or KNOWHOW_DATA."})
+			Message: fmt.Sprintf("the disk of the data folder %s has only %s left, so nothing can be indexed", e.Data,
+				free),
+			Fix: "Free space on it, or move the data folder to another disk and name it with --data or KNOWHOW_DATA."})
 	case s.free < scarceDisk:
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
 			Message: fmt.Sprintf("the disk of the data folder %s has only %s left", e.Data, free),
@@ -189,8 +197,9 @@ func (e *examiner) disk(context.Context) []Finding {
 	}
 	if s.network != "" {
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
-			Message: fmt.Sprintf("the data folder %s is on another machine (%s), where locks are not reliable: an index that several machines use is damaged sooner or later", e.Data, s.network),
-			Fix:     "Name a data folder on a local disk with --data or KNOWHOW_DATA. The indexed folders may stay where they are."})
+			Message: fmt.Sprintf("the data folder %s is on another machine (%s), where locks are not reliable: an index that several machines use is damaged sooner or later",
+				e.Data, s.network),
+			Fix: "Name a data folder on a local disk with --data or KNOWHOW_DATA. The indexed folders may stay where they are."})
 	}
 	if len(findings) == 0 {
 		findings = append(findings, ok(subject, "%s are free", free))

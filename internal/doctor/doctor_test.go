@@ -62,7 +62,8 @@ func newFixture(t *testing.T) *fixture {
 	f.env = map[string]string{"PATH": bin}
 	f.Options = Options{
 		Program: "knowhow", Executable: filepath.Join(bin, "knowhow"), Build: Build{Version: "v1.2.3"},
-		System: clients.System{GOOS: "linux", Home: filepath.Join(dir, "home"), Dir: filepath.Join(dir, "home", "project"),
+		System: clients.System{GOOS: "linux", Home: filepath.Join(dir, "home"), Dir: filepath.Join(dir, "home",
+			"project"),
 			Lookup:  func(name string) (string, bool) { value, ok := f.env[name]; return value, ok },
 			Exists:  func(path string) bool { _, err := os.Stat(path); return err == nil },
 			Program: f.onPath},
@@ -70,7 +71,10 @@ func newFixture(t *testing.T) *fixture {
 		Addr: closedPort(t), Limit: time.Minute, Explain: func(err error) error { return err },
 		machine: machine{host: "laptop",
 			writable: func(string) error { return nil },
-			disk:     func(string) (diskState, error) { return diskState{free: 1 << 40, files: 1e6, limited: true}, nil },
+			disk: func(string) (diskState, error) {
+				return diskState{free: 1 << 40, files: 1e6, limited: true},
+					nil
+			},
 			alive:    func(pid int) bool { return pid == os.Getpid() },
 			watches:  func() int { return 65536 },
 			listener: func(int) string { return "process 7 (\x1b]0;nginx)" },
@@ -105,7 +109,8 @@ func parseFake(_ string, args []string, env map[string]string) (CommandLine, err
 	if len(args) == 0 {
 		return CommandLine{}, errors.New("a command is missing")
 	}
-	line := CommandLine{Command: args[0], Stdio: args[0] == "mcp" || args[0] == "fess" || env["KNOWHOW_TRANSPORT"] == "stdio"}
+	line := CommandLine{Command: args[0], Stdio: args[0] == "mcp" || args[0] == "fess" ||
+		env["KNOWHOW_TRANSPORT"] == "stdio"}
 	for i := 1; i < len(args); i++ {
 		switch {
 		case args[i] == "--transport":
@@ -208,8 +213,9 @@ func (f *fixture) mcp(token string) string {
 		}) (any, error) {
 			return map[string]any{"results": []string{}}, nil
 		})
-	guard := httpguard.New(httpguard.Options{Token: token, Refuse: mcpserver.Refuse, HostHint: "allow it with --allow-host",
-		Routes: []httpguard.Route{m.HTTP(mcpserver.HTTPOptions{}).Route("/mcp")}})
+	guard := httpguard.New(httpguard.Options{Token: token, Refuse: mcpserver.Refuse,
+		HostHint: "allow it with --allow-host",
+		Routes:   []httpguard.Route{m.HTTP(mcpserver.HTTPOptions{}).Route("/mcp")}})
 	return f.serve(guard.ServeHTTP) + "/mcp"
 }
 
@@ -288,7 +294,8 @@ func checkFound(t *testing.T, found []Finding, want planted) {
 		if f.Level != OK && f.Fix == "" {
 			t.Errorf("%+v does not say what to do", f)
 		}
-		if text := f.Subject + f.Message + f.Fix; strings.Contains(text, secretWord) || strings.ContainsAny(text, "\x1b\n\r\u202e") {
+		if text := f.Subject + f.Message + f.Fix; strings.Contains(text, secretWord) || strings.ContainsAny(text,
+			"\x1b\n\r\u202e") {
 			t.Errorf("%+v contains a secret or a control character", f)
 		}
 		switch {
@@ -314,17 +321,23 @@ func TestHealthy(t *testing.T) {
 		"connected": func(f *fixture) {
 			f.handbook()
 			f.client("cursor", stdio(f.Executable, "mcp", f.docs))
-			f.client("codex", fmt.Sprintf("[mcp_servers.handbook]\ncommand = %q\nargs = [\"mcp\", %q]\n", f.Executable, f.docs))
-			f.client("goose", fmt.Sprintf("extensions:\n  handbook:\n    type: stdio\n    cmd: %s\n    args: [mcp, %s]\n", f.Executable, f.docs))
+			f.client("codex", fmt.Sprintf("[mcp_servers.handbook]\ncommand = %q\nargs = [\"mcp\", %q]\n", f.Executable,
+				f.docs))
+			f.client("goose",
+				fmt.Sprintf("extensions:\n  handbook:\n    type: stdio\n    cmd: %s\n    args: [mcp, %s]\n",
+					f.Executable, f.docs))
 			f.client("vscode", "// no servers yet\n{}")
-			f.client("gemini", `{"theme":"dark","mcpServers":{"other":{"command":"~/bin/other"},"web":{"url":"https://example.com/mcp"}}}`)
+			f.client("gemini",
+				`{"theme":"dark","mcpServers":{"other":{"command":"~/bin/other"},"web":{"url":"https://example.com/mcp"}}}`)
 			f.client("zed", "")
 		},
 		"server": func(f *fixture) {
 			f.Token = "0123456789abcdef0123"
 			url := f.mcp(f.Token)
 			f.Addr = strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp")
-			f.client("cursor", fmt.Sprintf(`{"mcpServers":{"handbook":{"url":%q,"headers":{"Authorization":"Bearer ${env:KNOWHOW_TOKEN}"}}}}`, url))
+			f.client("cursor",
+				fmt.Sprintf(`{"mcpServers":{"handbook":{"url":%q,"headers":{"Authorization":"Bearer ${env:KNOWHOW_TOKEN}"}}}}`,
+					url))
 		},
 		"Fess": func(f *fixture) { f.fess(f.TempDir(), `"labelFilter":"finance"`) },
 		"store": func(f *fixture) {
@@ -355,7 +368,8 @@ func TestWhileServed(t *testing.T) {
 	_, err := x.Lease(t.Context(), fmt.Sprintf("laptop-%d-abcdefgh", os.Getpid()), time.Hour, "indexing:handbook")
 	f.check(err)
 	found := Run(t.Context(), f.Options)
-	if Count(found, OK) != len(found) || !strings.Contains(show(found), fmt.Sprintf("process %d uses the data folder (source handbook)", os.Getpid())) {
+	if Count(found, OK) != len(found) || !strings.Contains(show(found),
+		fmt.Sprintf("process %d uses the data folder (source handbook)", os.Getpid())) {
 		t.Errorf("Run() = %s, want nothing but ok", show(found))
 	}
 	f.check(x.Close())
@@ -414,7 +428,8 @@ var programFaults = []planted{
 		f.Executable = filepath.Join(f.TempDir(), "go-build1", "knowhow")
 		f.write(f.Executable, program("v1.2.3"), 0o755)
 	}, level: Warning, subject: "program", message: "temporary", fix: "Install the program"},
-	{name: "program in quarantine", plant: func(f *fixture) { f.machine.quarantined = func(string) bool { return true } },
+	{name: "program in quarantine",
+		plant: func(f *fixture) { f.machine.quarantined = func(string) bool { return true } },
 		level: Warning, subject: "program", message: "macOS", fix: "xattr -d"},
 	{name: "few watches", plant: func(f *fixture) { f.machine.watches = func() int { return 128 } },
 		level: Warning, subject: "environment", message: "only 128", fix: "sysctl"},
@@ -479,11 +494,13 @@ var dataFaults = []planted{
 	{name: "data folder for everyone", plant: func(f *fixture) { f.mkdir(f.Data); f.check(os.Chmod(f.Data, 0o755)) },
 		level: Warning, subject: "data folder", message: "other users", fix: "chmod 700 ~/data", repaired: true},
 	{name: "data folder without rights", plant: func(f *fixture) { f.mkdir(f.Data); f.check(os.Chmod(f.Data, 0o500)) },
-		level: Error, subject: "data folder", message: "may not read and write", fix: "chmod 700 ~/data", repaired: true},
+		level: Error, subject: "data folder", message: "may not read and write", fix: "chmod 700 ~/data",
+		repaired: true},
 	{name: "index without rights", plant: func(f *fixture) {
 		f.handbook()
 		f.check(os.Chmod(filepath.Join(f.Data, index.FileName), 0o400))
-	}, level: Error, subject: "data folder", message: "knowhow.db", fix: "chmod u+rw ~/data/knowhow.db", repaired: true},
+	}, level: Error, subject: "data folder", message: "knowhow.db", fix: "chmod u+rw ~/data/knowhow.db",
+		repaired: true},
 	{name: "full disk", plant: func(f *fixture) { f.disk(diskState{free: 1 << 20}) },
 		level: Error, subject: "disk", message: "only 1.0 MB left", fix: "Free space"},
 	{name: "scarce disk", plant: func(f *fixture) { f.disk(diskState{free: 200 << 20}) },
@@ -542,14 +559,16 @@ var indexFaults = []planted{
 		_, err := x.Lease(f.Context(), "laptop-99999999-abcdefgh", time.Hour, "indexing:handbook")
 		f.check(err)
 		f.check(x.Close())
-	}, level: Warning, subject: "processes", message: "process 99999999 has ended", fix: "knowhow doctor --fix", repaired: true},
+	}, level: Warning, subject: "processes", message: "process 99999999 has ended", fix: "knowhow doctor --fix",
+		repaired: true},
 	{name: "source that is gone", plant: func(f *fixture) { f.handbook(); f.check(os.RemoveAll(f.docs)) },
 		level: Error, subject: "source handbook", message: "does not exist", fix: "knowhow sources rm handbook"},
 	{name: "source without rights", plant: func(f *fixture) {
 		f.handbook()
 		f.check(os.Chmod(f.docs, 0))
 		f.Cleanup(func() { os.Chmod(f.docs, 0o700) })
-	}, level: Error, subject: "source handbook", message: "permission denied", fix: "chmod u+rX ~/handbook", needsUser: true},
+	}, level: Error, subject: "source handbook", message: "permission denied", fix: "chmod u+rX ~/handbook",
+		needsUser: true},
 	{name: "source that was not indexed", plant: func(f *fixture) {
 		x := f.open()
 		f.check(x.AddSource(f.Context(), document.Source{Label: "handbook", Path: f.docs}))
@@ -559,7 +578,8 @@ var indexFaults = []planted{
 		f.handbook()
 		f.write(filepath.Join(f.docs, "leave.md"), "Forty days of leave, and more.", 0o644)
 		f.check(os.Remove(filepath.Join(f.docs, "travel.md")))
-	}, level: Warning, subject: "source handbook", message: "1 changed and 1 were removed", fix: "knowhow serve ~/handbook"},
+	}, level: Warning, subject: "source handbook", message: "1 changed and 1 were removed",
+		fix: "knowhow serve ~/handbook"},
 	{name: "source without documents", plant: func(f *fixture) {
 		empty := filepath.Join(f.Home, "empty folder")
 		f.mkdir(empty)
@@ -619,7 +639,8 @@ var serverFaults = []planted{
 		level: Error, subject: "server", message: "requires a token", fix: "KNOWHOW_TOKEN"},
 	{name: "URL of another host", plant: func(f *fixture) {
 		f.URL = f.serve(func(w http.ResponseWriter, _ *http.Request) {
-			mcpserver.Refuse(w, nil, httpguard.Refusal{Reason: httpguard.ForeignHost, Status: 403, Message: "the host is not allowed"})
+			mcpserver.Refuse(w, nil, httpguard.Refusal{Reason: httpguard.ForeignHost, Status: 403,
+				Message: "the host is not allowed"})
 		})
 	}, level: Error, subject: "server", message: "status 403", fix: "--allow-host"},
 	{name: "URL with a redirect", plant: func(f *fixture) {
@@ -653,7 +674,10 @@ var serverFaults = []planted{
 	{name: "certificate that is not trusted", plant: func(f *fixture) {
 		f.URL = quietTLS(f).URL
 	}, level: Error, subject: "server", message: "is not trusted", fix: "certificate"},
-	{name: "URL with a password", plant: func(f *fixture) { f.URL = strings.Replace(f.mcp(""), "//", "//me:"+secretWord+"@", 1) },
+	{name: "URL with a password", plant: func(f *fixture) {
+		f.URL = strings.Replace(f.mcp(""), "//",
+			"//me:"+secretWord+"@", 1)
+	},
 		level: Error, subject: "server", message: "contains a user or a password", fix: "Authorization"},
 	{name: "URL of a file", plant: func(f *fixture) { f.URL = "ftp://example.com/mcp" },
 		level: Error, subject: "server", message: "the scheme \"ftp\"", fix: "http://"},
@@ -666,7 +690,8 @@ var serverFaults = []planted{
 }
 
 var serviceFaults = []planted{
-	{name: "model that cannot be opened", plant: func(f *fixture) { f.ModelErr = errors.New("there is no model in /models") },
+	{name: "model that cannot be opened",
+		plant: func(f *fixture) { f.ModelErr = errors.New("there is no model in /models") },
 		level: Error, subject: "model", message: "no model in /models", fix: "KNOWHOW_EMBEDDER"},
 	{name: "service of vectors that fails", plant: func(f *fixture) { f.Model, f.Remote = fakeModel{}, true },
 		level: Error, subject: "model", message: "http://***@models", fix: "Start it"},
@@ -690,7 +715,8 @@ var serviceFaults = []planted{
 		level: Error, subject: "engine", message: "is not an engine", fix: "KB_ENGINE_URL"},
 	{name: "configuration of Fess that is damaged", plant: func(f *fixture) {
 		f.FessConfig = filepath.Join(f.Home, "fess.json")
-		f.write(f.FessConfig, `{"fessBaseUrl": "http://localhost", "fessAuth": {"accessToken": "`+secretWord+` x"}, "domain": {}}`, 0o600)
+		f.write(f.FessConfig,
+			`{"fessBaseUrl": "http://localhost", "fessAuth": {"accessToken": "`+secretWord+` x"}, "domain": {}}`, 0o600)
 	}, level: Error, subject: "Fess", message: "fess.json", fix: "Correct ~/fess.json"},
 	{name: "unknown key for Fess", plant: func(f *fixture) { f.fess(f.Home, `"labelFilter":"finance","lable":"x"`) },
 		level: Error, subject: "Fess", message: `unknown key "lable"`, fix: "Correct ~/fess.json"},
@@ -698,8 +724,9 @@ var serviceFaults = []planted{
 		level: Warning, subject: "Fess", message: "finanze", fix: "domain.labelFilter"},
 	{name: "Fess that is down", plant: func(f *fixture) {
 		f.FessConfig = filepath.Join(f.Home, "fess.json")
-		f.write(f.FessConfig, fmt.Sprintf(`{"fessBaseUrl": "http://%s", "domain": {"id":"a","name":"A","labelFilter":"a"}}`,
-			closedPort(f.T)), 0o600)
+		f.write(f.FessConfig,
+			fmt.Sprintf(`{"fessBaseUrl": "http://%s", "domain": {"id":"a","name":"A","labelFilter":"a"}}`,
+				closedPort(f.T)), 0o600)
 	}, level: Error, subject: "Fess", message: "cannot be reached", fix: "Check that Fess runs"},
 }
 
@@ -708,7 +735,8 @@ func (f *fixture) fess(dir, domain string) {
 	server := fesstest.New(f.T, []document.Document{{ID: "1", Label: "finance", Title: "Budget", Text: "A budget."}},
 		fesstest.Options{})
 	f.FessConfig = filepath.Join(dir, "fess.json")
-	f.write(f.FessConfig, fmt.Sprintf(`{"fessBaseUrl": %q, "domain": {"id":"finance","name":"Finance",%s}}`, server.URL, domain), 0o600)
+	f.write(f.FessConfig, fmt.Sprintf(`{"fessBaseUrl": %q, "domain": {"id":"finance","name":"Finance",%s}}`, server.URL,
+		domain), 0o600)
 }
 
 // A fakeStore is a store with a state.
@@ -725,36 +753,67 @@ func (s *fakeStore) HasVectors() bool                              { return s.ve
 var clientFaults = []planted{
 	{name: "client file that is damaged", plant: func(f *fixture) { f.client("cursor", "{\n\"mcpServers\": {\n,,}") },
 		level: Error, subject: "Cursor", message: "line 3, column 1: invalid JSON", fix: "Correct the file"},
-	{name: "client file that is damaged, TOML", plant: func(f *fixture) { f.client("codex", "[mcp_servers.a]\ntoken = "+secretWord+"\n\x1b") },
+	{name: "client file that is damaged, TOML", plant: func(f *fixture) {
+		f.client("codex",
+			"[mcp_servers.a]\ntoken = "+secretWord+"\n\x1b")
+	},
 		level: Error, subject: "Codex", message: "invalid TOML", fix: "Correct the file"},
-	{name: "client file that is damaged, YAML", plant: func(f *fixture) { f.client("goose", "extensions:\n  key: *"+secretWord+"\n\t- a: [") },
+	{name: "client file that is damaged, YAML", plant: func(f *fixture) {
+		f.client("goose",
+			"extensions:\n  key: *"+secretWord+"\n\t- a: [")
+	},
 		level: Error, subject: "Goose", message: "invalid YAML", fix: "Correct the file"},
 	{name: "client file that is not UTF-8", plant: func(f *fixture) { f.client("cursor", "\xff\xfe{") },
 		level: Error, subject: "Cursor", message: "UTF-16", fix: "Correct the file"},
-	{name: "huge client file", plant: func(f *fixture) { f.client("cursor", strings.Repeat(" ", configfile.MaxSize+1)) },
+	{name: "huge client file", plant: func(f *fixture) {
+		f.client("cursor", strings.Repeat(" ",
+			configfile.MaxSize+1))
+	},
 		level: Error, subject: "Cursor", message: "larger than 4 MiB", fix: "Correct the file"},
 	{name: "deep client file", plant: func(f *fixture) { f.client("cursor", strings.Repeat("[", configfile.MaxSize)) },
 		level: Error, subject: "Cursor", message: "nested", fix: "Correct the file"},
-	{name: "client file that is a folder", plant: func(f *fixture) { f.check(os.MkdirAll(filepath.Join(f.Home, ".cursor", "mcp.json"), 0o700)) },
+	{name: "client file that is a folder", plant: func(f *fixture) {
+		f.check(os.MkdirAll(filepath.Join(f.Home,
+			".cursor", "mcp.json"), 0o700))
+	},
 		level: Error, subject: "Cursor", message: "not a file", fix: "Correct the file"},
-	{name: "servers under another key", plant: func(f *fixture) { f.client("vscode", stdio(f.Executable, "mcp", f.docs)) },
-		level: Error, subject: "VS Code", message: `"mcpServers", but VS Code reads them from "servers"`, fix: "knowhow connect vscode"},
-	{name: "command below a tilde", plant: func(f *fixture) { f.client("cursor", stdio("~/bin/knowhow", "mcp", f.docs)) },
+	{name: "servers under another key", plant: func(f *fixture) {
+		f.client("vscode", stdio(f.Executable, "mcp",
+			f.docs))
+	},
+		level: Error, subject: "VS Code", message: `"mcpServers", but VS Code reads them from "servers"`,
+		fix: "knowhow connect vscode"},
+	{name: "command below a tilde", plant: func(f *fixture) {
+		f.client("cursor", stdio("~/bin/knowhow", "mcp",
+			f.docs))
+	},
 		level: Error, subject: `Cursor, "handbook"`, message: `"~"`, fix: "knowhow connect cursor"},
-	{name: "command below $HOME", plant: func(f *fixture) { f.client("cursor", stdio("$HOME/bin/knowhow", "mcp", f.docs)) },
+	{name: "command below $HOME", plant: func(f *fixture) {
+		f.client("cursor", stdio("$HOME/bin/knowhow", "mcp",
+			f.docs))
+	},
 		level: Error, subject: `Cursor, "handbook"`, message: "variables", fix: "knowhow connect cursor"},
-	{name: "command that moved", plant: func(f *fixture) { f.client("cursor", stdio("/opt/old/knowhow", "mcp", f.docs)) },
-		level: Error, subject: `Cursor, "handbook"`, message: "/opt/old/knowhow, which does not exist", fix: "knowhow connect cursor"},
+	{name: "command that moved", plant: func(f *fixture) {
+		f.client("cursor", stdio("/opt/old/knowhow", "mcp",
+			f.docs))
+	},
+		level: Error, subject: `Cursor, "handbook"`, message: "/opt/old/knowhow, which does not exist",
+		fix: "knowhow connect cursor"},
 	{name: "command that is not executable", plant: func(f *fixture) {
 		path := filepath.Join(f.Home, "knowhow")
 		f.write(path, program("v1.2.3"), 0o644)
 		f.client("cursor", stdio(path, "mcp", f.docs))
 	}, level: Error, subject: `Cursor, "handbook"`, message: "cannot be executed", fix: "chmod +x ~/knowhow"},
-	{name: "command without folder", plant: func(f *fixture) { f.client("claude-desktop", stdio("knowhow", "mcp", f.docs)) },
-		level: Warning, subject: `Claude Desktop, "handbook"`, message: "without its folder", fix: "knowhow connect claude-desktop"},
+	{name: "command without folder", plant: func(f *fixture) {
+		f.client("claude-desktop", stdio("knowhow", "mcp",
+			f.docs))
+	},
+		level: Warning, subject: `Claude Desktop, "handbook"`, message: "without its folder",
+		fix: "knowhow connect claude-desktop"},
 	{name: "command that is not on the PATH", plant: func(f *fixture) {
 		f.client("claude-code", stdio("knowhow-fess"))
-	}, level: Error, subject: `Claude Code, "handbook"`, message: "not on the PATH", fix: "knowhow connect claude-code"},
+	}, level: Error, subject: `Claude Code, "handbook"`, message: "not on the PATH",
+		fix: "knowhow connect claude-code"},
 	{name: "relative command", plant: func(f *fixture) { f.client("cursor", stdio("./bin/knowhow", "mcp", f.docs)) },
 		level: Error, subject: `Cursor, "handbook"`, message: "depends on the folder", fix: "knowhow connect cursor"},
 	{name: "command of another version", plant: func(f *fixture) {
@@ -770,25 +829,39 @@ var clientFaults = []planted{
 	{name: "old name", plant: func(f *fixture) {
 		f.client("cursor", stdio(f.Executable, "serve", "--transport", "stdio", f.docs))
 	}, level: Warning, subject: `Cursor, "handbook"`, message: "serve --transport stdio", fix: `"mcp"`},
-	{name: "flag that was removed", plant: func(f *fixture) { f.client("gemini", stdio(f.Executable, "serve", f.docs)) },
+	{name: "flag that was removed", plant: func(f *fixture) {
+		f.client("gemini", stdio(f.Executable, "serve",
+			f.docs))
+	},
 		level: Error, subject: `Gemini CLI, "handbook"`, message: "listens for HTTP", fix: `"mcp"`},
-	{name: "command that is no server", plant: func(f *fixture) { f.client("gemini", stdio(f.Executable, "search", "leave")) },
-		level: Error, subject: `Gemini CLI, "handbook"`, message: "does not answer the client", fix: "knowhow connect gemini"},
+	{name: "command that is no server", plant: func(f *fixture) {
+		f.client("gemini", stdio(f.Executable, "search",
+			"leave"))
+	},
+		level: Error, subject: `Gemini CLI, "handbook"`, message: "does not answer the client",
+		fix: "knowhow connect gemini"},
 	{name: "wrong flag", plant: func(f *fixture) { f.client("gemini", stdio(f.Executable, "mcp", "--fodler", f.docs)) },
-		level: Error, subject: `Gemini CLI, "handbook"`, message: "unknown flag --fodler", fix: "knowhow connect gemini"},
+		level: Error, subject: `Gemini CLI, "handbook"`, message: "unknown flag --fodler",
+		fix: "knowhow connect gemini"},
 	{name: "folder of a client that is gone", plant: func(f *fixture) {
 		f.client("cursor", stdio(f.Executable, "mcp", filepath.Join(f.Home, "old handbook")))
-	}, level: Error, subject: `Cursor, "handbook"`, message: "~/old handbook, which does not exist", fix: "Put the folder back"},
-	{name: "folder below $HOME", plant: func(f *fixture) { f.client("cursor", stdio(f.Executable, "mcp", "$HOME/handbook")) },
+	}, level: Error, subject: `Cursor, "handbook"`, message: "~/old handbook, which does not exist",
+		fix: "Put the folder back"},
+	{name: "folder below $HOME", plant: func(f *fixture) {
+		f.client("cursor", stdio(f.Executable, "mcp",
+			"$HOME/handbook"))
+	},
 		level: Error, subject: `Cursor, "handbook"`, message: "variables", fix: "knowhow connect cursor"},
 	{name: "relative folder", plant: func(f *fixture) { f.client("cursor", stdio(f.Executable, "mcp", "handbook")) },
 		level: Warning, subject: `Cursor, "handbook"`, message: "depends on the folder", fix: "whole path"},
 	{name: "old program and old name", plant: func(f *fixture) {
 		f.client("cursor", stdio("/opt/old/knowhow", "serve", "--transport", "stdio", f.docs))
-	}, level: Error, subject: `Cursor, "handbook"`, message: "/opt/old/knowhow, which does not exist", fix: "knowhow connect", repaired: true},
+	}, level: Error, subject: `Cursor, "handbook"`, message: "/opt/old/knowhow, which does not exist",
+		fix: "knowhow connect", repaired: true},
 	{name: "bridge that moved", plant: func(f *fixture) {
 		f.client("cursor", strings.Replace(stdio("/opt/knowhow/mcp-fess", "--x"), `"--x"`, "", 1))
-	}, level: Error, subject: `Cursor, "handbook"`, message: "/opt/knowhow/mcp-fess, which does not exist", fix: "knowhow connect", repaired: true},
+	}, level: Error, subject: `Cursor, "handbook"`, message: "/opt/knowhow/mcp-fess, which does not exist",
+		fix: "knowhow connect", repaired: true},
 	{name: "one server twice", plant: func(f *fixture) {
 		f.client("cursor", stdio(f.Executable, "mcp", f.docs))
 		f.write(filepath.Join(f.Dir, ".cursor", "mcp.json"), stdio(f.Executable, "mcp", f.docs), 0o644)
@@ -796,16 +869,21 @@ var clientFaults = []planted{
 	{name: "token in a project", plant: func(f *fixture) {
 		url := f.mcp(secretWord + "-0123456789")
 		f.write(filepath.Join(f.Dir, ".cursor", "mcp.json"),
-			fmt.Sprintf(`{"mcpServers":{"knowhow":{"url":%q,"headers":{"Authorization":"Bearer %s-0123456789"}}}}`, url, secretWord), 0o644)
-	}, level: Warning, subject: `Cursor, "knowhow"`, message: "contains a token, and files of a project", fix: "--token-env"},
+			fmt.Sprintf(`{"mcpServers":{"knowhow":{"url":%q,"headers":{"Authorization":"Bearer %s-0123456789"}}}}`, url,
+				secretWord), 0o644)
+	}, level: Warning, subject: `Cursor, "knowhow"`, message: "contains a token, and files of a project",
+		fix: "--token-env"},
 	{name: "token that others can read", plant: func(f *fixture) {
-		path := f.client("cursor", fmt.Sprintf(`{"mcpServers":{"handbook":{"command":%q,"args":["mcp",%q],"env":{"KB_API_KEY":%q}}}}`,
-			f.Executable, f.docs, secretWord+"-key"))
+		path := f.client("cursor",
+			fmt.Sprintf(`{"mcpServers":{"handbook":{"command":%q,"args":["mcp",%q],"env":{"KB_API_KEY":%q}}}}`,
+				f.Executable, f.docs, secretWord+"-key"))
 		f.check(os.Chmod(path, 0o644))
-	}, level: Warning, subject: `Cursor, "handbook"`, message: "other users of this machine may read it", fix: "chmod 600 ~/.cursor/mcp.json"},
+	}, level: Warning, subject: `Cursor, "handbook"`, message: "other users of this machine may read it",
+		fix: "chmod 600 ~/.cursor/mcp.json"},
 	{name: "URL for Claude Desktop", plant: func(f *fixture) {
 		f.client("claude-desktop", fmt.Sprintf(`{"mcpServers":{"knowhow":{"url":%q}}}`, f.mcp("")))
-	}, level: Error, subject: `Claude Desktop, "knowhow"`, message: "does not connect to a URL", fix: "knowhow connect claude-desktop FOLDER"},
+	}, level: Error, subject: `Claude Desktop, "knowhow"`, message: "does not connect to a URL",
+		fix: "knowhow connect claude-desktop FOLDER"},
 	{name: "URL under another key", plant: func(f *fixture) {
 		f.client("windsurf", fmt.Sprintf(`{"mcpServers":{"knowhow":{"url":%q}}}`, f.mcp("")))
 	}, level: Error, subject: `Windsurf, "knowhow"`, message: `"serverUrl"`, fix: "knowhow connect windsurf --url"},
@@ -813,18 +891,27 @@ var clientFaults = []planted{
 		f.client("cursor", fmt.Sprintf(`{"mcpServers":{"docs":{"url":"http://%s/mcp"}}}`, f.Addr))
 	}, level: Error, subject: `Cursor, "docs"`, message: "nothing listens", fix: "knowhow serve"},
 	{name: "client with a wrong token", plant: func(f *fixture) {
-		f.client("cursor", fmt.Sprintf(`{"mcpServers":{"docs":{"url":%q,"headers":{"Authorization":"Bearer %s-wrong"}}}}`,
-			f.mcp("0123456789abcdef"), secretWord))
+		f.client("cursor",
+			fmt.Sprintf(`{"mcpServers":{"docs":{"url":%q,"headers":{"Authorization":"Bearer %s-wrong"}}}}`,
+				f.mcp("0123456789abcdef"), secretWord))
 	}, level: Error, subject: `Cursor, "docs"`, message: "refuses the token", fix: "Use the token"},
 	{name: "entry of one project", plant: func(f *fixture) {
-		f.client("claude-code", fmt.Sprintf(`{"projects":{%q:{"mcpServers":{"handbook":{"command":"/opt/old/knowhow","args":["mcp"]}}}}}`, f.Dir))
+		f.client("claude-code",
+			fmt.Sprintf(`{"projects":{%q:{"mcpServers":{"handbook":{"command":"/opt/old/knowhow","args":["mcp"]}}}}}`,
+				f.Dir))
 	}, level: Error, subject: `Claude Code, "handbook"`, message: "does not exist", fix: "knowhow connect claude-code"},
 	{name: "client that is not installed", plant: func(f *fixture) { f.Client, _ = clients.Find("zed") },
 		level: Warning, subject: "Zed", message: "not seem to be installed", fix: "knowhow connect zed"},
-	{name: "client that is not connected", plant: func(f *fixture) { f.client("zed", "{}"); f.Client, _ = clients.Find("zed") },
+	{name: "client that is not connected", plant: func(f *fixture) {
+		f.client("zed", "{}")
+		f.Client,
+			_ = clients.Find("zed")
+	},
 		level: Warning, subject: "Zed", message: "is not connected", fix: "knowhow connect zed FOLDER"},
 	{name: "hostile entry", plant: func(f *fixture) {
-		f.client("cursor", `{"mcpServers":{"know\u001b]0;owned\u0007\u202ehow":{"command":"/opt/\u001b[2J\n\u202e/knowhow","args":["mcp","`+
-			strings.Repeat("a", 1<<20)+`"]}}}`)
-	}, level: Error, subject: `Cursor, "know\x1b]0;owned\a\u202ehow"`, message: "does not exist", fix: "knowhow connect cursor"},
+		f.client("cursor",
+			`{"mcpServers":{"know\u001b]0;owned\u0007\u202ehow":{"command":"/opt/\u001b[2J\n\u202e/knowhow","args":["mcp","`+
+				strings.Repeat("a", 1<<20)+`"]}}}`)
+	}, level: Error, subject: `Cursor, "know\x1b]0;owned\a\u202ehow"`, message: "does not exist",
+		fix: "knowhow connect cursor"},
 }

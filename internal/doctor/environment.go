@@ -24,10 +24,12 @@ func (e *examiner) environment(context.Context) (findings []Finding) {
 	case "stdio":
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
 			Message: "KNOWHOW_TRANSPORT is stdio: every server that is started in a terminal waits for a client on its standard input",
-			Fix:     fmt.Sprintf("Unset it, and configure clients with %q, which needs no variable.", e.Program+" mcp")})
+			Fix: fmt.Sprintf("Unset it, and configure clients with %q, which needs no variable.",
+				e.Program+" mcp")})
 	default:
 		findings = append(findings, Finding{Level: Error, Subject: subject,
-			Message: fmt.Sprintf("KNOWHOW_TRANSPORT is %q", sanitized(transport)), Fix: "Set it to http or stdio, or unset it."})
+			Message: fmt.Sprintf("KNOWHOW_TRANSPORT is %q", sanitized(transport)),
+			Fix:     "Set it to http or stdio, or unset it."})
 	}
 	const shortToken = 16
 	switch {
@@ -45,14 +47,16 @@ func (e *examiner) environment(context.Context) (findings []Finding) {
 	}
 	if dir := os.TempDir(); e.machine.writable(dir) != nil {
 		findings = append(findings, Finding{Level: Error, Subject: subject,
-			Message: fmt.Sprintf("the folder for temporary files, %s, cannot be written, so large folders cannot be indexed", dir),
-			Fix:     "Create it or change its permissions, or set TMPDIR to another folder."})
+			Message: fmt.Sprintf("the folder for temporary files, %s, cannot be written, so large folders cannot be indexed",
+				dir),
+			Fix: "Create it or change its permissions, or set TMPDIR to another folder."})
 	}
 	const fewWatches = 8192 // what Linux had before 2021
 	if n := e.machine.watches(); n > 0 && n < fewWatches {
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
-			Message: fmt.Sprintf("this system allows only %d watched folders for each user, so changes in large sources are noticed late", n),
-			Fix:     "Type: sudo sysctl fs.inotify.max_user_watches=524288"})
+			Message: fmt.Sprintf("this system allows only %d watched folders for each user, so changes in large sources are noticed late",
+				n),
+			Fix: "Type: sudo sysctl fs.inotify.max_user_watches=524288"})
 	}
 	if len(findings) == 0 || findings[0].Level == OK {
 		findings = append(findings, ok(subject, "no variable prevents anything"))
@@ -99,7 +103,8 @@ func (e *examiner) proxies(context.Context) (findings []Finding) {
 				strings.Join(set, " and ")),
 			Fix: "Set NO_PROXY=localhost,127.0.0.1,::1 for the clients, too."})
 	case len(findings) == 0:
-		findings = append(findings, ok(subject, "%s is set, and NO_PROXY exempts this machine", strings.Join(set, " and ")))
+		findings = append(findings, ok(subject, "%s is set, and NO_PROXY exempts this machine", strings.Join(set,
+			" and ")))
 	}
 	return findings
 }

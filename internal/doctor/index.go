@@ -86,7 +86,8 @@ func (e *examiner) unusable(err error) Finding {
 	f := Finding{Level: Error, Subject: "index", Message: e.reason(err)}
 	switch {
 	case errors.Is(err, index.ErrOlder):
-		return ok("index", "it is of an older version of the program, which %q upgrades without loss; its sources were not checked",
+		return ok("index",
+			"it is of an older version of the program, which %q upgrades without loss; its sources were not checked",
 			e.command("serve"))
 	case errors.Is(err, errkind.Unsupported):
 		f.Fix = "Update the program. To index the folders again in another place, name a new data folder with --data."
@@ -127,8 +128,9 @@ func (e *examiner) examine(ctx context.Context, x *index.Index) []Finding {
 		Fix: fmt.Sprintf("Stop %s, and first of all copy %s. Then restore a backup (%s), or index the folders again in another data folder.",
 			e.Program, e.word(e.Data), "knowhow.db")}
 	if problems[0].Repairable {
-		f.Level, f.Fix = Warning, fmt.Sprintf("Nothing is lost: %q indexes it again. If it happens again, check the disk.",
-			e.command("serve"))
+		f.Level, f.Fix = Warning,
+			fmt.Sprintf("Nothing is lost: %q indexes it again. If it happens again, check the disk.",
+				e.command("serve"))
 	}
 	if n := len(problems) - 1; n > 0 {
 		f.Message += fmt.Sprintf(", and %s", terminal.Plural(n, "other problem"))
@@ -156,7 +158,8 @@ func (e *examiner) processes(ctx context.Context, x *index.Index) (findings []Fi
 		slices.Sort(names)
 		what := strings.ReplaceAll(strings.Join(names, ", "), "indexing:", "source ")
 		if p.Host != e.machine.host {
-			findings = append(findings, ok(subject, "process %d on %s uses the data folder (%s)", p.PID, e.foreign(p.Host), what))
+			findings = append(findings, ok(subject, "process %d on %s uses the data folder (%s)", p.PID,
+				e.foreign(p.Host), what))
 			continue
 		}
 		if e.machine.alive(p.PID) {
@@ -198,11 +201,13 @@ func (e *examiner) folder(ctx context.Context) []Finding {
 	const subject = "source"
 	path, err := source.Resolve(e.Folder)
 	if err != nil {
-		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s: %s", e.Folder, e.reason(source.Reason(err))),
+		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s: %s", e.Folder,
+			e.reason(source.Reason(err))),
 			Fix: "Check the spelling, or name another folder."}}
 	}
-	notIndexed := []Finding{{Level: Warning, Subject: subject, Message: fmt.Sprintf("%s is not indexed in this data folder", path),
-		Fix: fmt.Sprintf("Type: %s", e.command("serve", e.word(path)))}}
+	notIndexed := []Finding{{Level: Warning, Subject: subject,
+		Message: fmt.Sprintf("%s is not indexed in this data folder", path),
+		Fix:     fmt.Sprintf("Type: %s", e.command("serve", e.word(path)))}}
 	if found, err := datafolder.HasIndex(e.Data); e.Data == "" || err != nil || !found {
 		return append(e.readable(subject, path), notIndexed...)
 	}
@@ -235,9 +240,11 @@ func (e *examiner) readable(subject, path string) []Finding {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s does not exist", path),
-			Fix: fmt.Sprintf("Connect its disk or put the folder back. If it was moved, serve it in its new place, and forget the old one with: %s", remove)}}
+			Fix: fmt.Sprintf("Connect its disk or put the folder back. If it was moved, serve it in its new place, and forget the old one with: %s",
+				remove)}}
 	case err != nil:
-		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s cannot be read: %s", path, pathReason(err)),
+		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s cannot be read: %s", path,
+			pathReason(err)),
 			Fix: "Change the permissions of the folders above it. On macOS, allow the terminal and the client to use the folder (System Settings, Privacy & Security)."}}
 	}
 	f, err := os.Open(path)
@@ -251,8 +258,10 @@ func (e *examiner) readable(subject, path string) []Finding {
 		f.Close()
 	}
 	if err != nil {
-		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s cannot be read: %s", path, pathReason(err)),
-			Fix: fmt.Sprintf("Change its permissions: chmod u+rX %s. On macOS, allow the terminal and the client to use the folder (System Settings, Privacy & Security).", e.word(path))}}
+		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s cannot be read: %s", path,
+			pathReason(err)),
+			Fix: fmt.Sprintf("Change its permissions: chmod u+rX %s. On macOS, allow the terminal and the client to use the folder (System Settings, Privacy & Security).",
+				e.word(path))}}
 	}
 	return nil
 }
@@ -287,12 +296,14 @@ func (e *examiner) source(ctx context.Context, x *index.Index, s datafolder.Sour
 	case s.Documents == 0 && s.Indexing == nil && e.Store == nil: // which has the documents
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
 			Message: fmt.Sprintf("%s has no document that can be found", s.Path),
-			Fix:     fmt.Sprintf("List what is left out with: %s", e.command("status", "--left-out", "--label", s.Label))})
+			Fix: fmt.Sprintf("List what is left out with: %s", e.command("status", "--left-out", "--label",
+				s.Label))})
 	}
 	if n := broken(s.LeftOut); n > 0 {
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
-			Message: fmt.Sprintf("%s could not be read (%s)", terminal.Plural(n, "file"), terminal.Counts(brokenOf(s.LeftOut))),
-			Fix:     fmt.Sprintf("List them with: %s", e.command("status", "--left-out", "--label", s.Label))})
+			Message: fmt.Sprintf("%s could not be read (%s)", terminal.Plural(n, "file"),
+				terminal.Counts(brokenOf(s.LeftOut))),
+			Fix: fmt.Sprintf("List them with: %s", e.command("status", "--left-out", "--label", s.Label))})
 	}
 	if local && s.Process == nil && s.Incomplete == nil && s.Documents > 0 {
 		findings = append(findings, e.changed(ctx, x, s, serve)...)
@@ -422,7 +433,8 @@ func (e *examiner) vectors(status *datafolder.Status) []Finding {
 			terminal.Plural(stats.Chunks, "passage"))}
 	}
 	return []Finding{{Level: Warning, Subject: subject,
-		Message: fmt.Sprintf("%d of %s have none, so questions in other words than those of the documents find less", missing,
+		Message: fmt.Sprintf("%d of %s have none, so questions in other words than those of the documents find less",
+			missing,
 			terminal.Plural(stats.Chunks, "passage")),
 		Fix: fmt.Sprintf("A server computes them in the background. To do it now, type: %s", e.command("serve"))}}
 }

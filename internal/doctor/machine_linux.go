@@ -14,9 +14,11 @@ import (
 
 // networks are the file systems of other machines, by their magic numbers (statfs(2)).
 var networks = map[int64]string{
-	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB",
-	unix.AFS_SUPER_MAGIC: "AFS", unix.CODA_SUPER_MAGIC: "Coda", unix.NCP_SUPER_MAGIC: "NetWare", unix.CEPH_SUPER_MAGIC: "Ceph",
-	0x0bd00bd0: "Lustre", 0x01161970: "GFS2", 0x47504653: "GPFS",
+	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB",
+	unix.SMB2_SUPER_MAGIC: "SMB",
+	unix.AFS_SUPER_MAGIC:  "AFS", unix.CODA_SUPER_MAGIC: "Coda", unix.NCP_SUPER_MAGIC: "NetWare",
+	unix.CEPH_SUPER_MAGIC: "Ceph",
+	0x0bd00bd0:            "Lustre", 0x01161970: "GFS2", 0x47504653: "GPFS",
 }
 
 // disk describes the file system of a folder.

@@ -27,8 +27,9 @@ func (e *examiner) program(ctx context.Context) []Finding {
 	findings := []Finding{self}
 	if e.machine.quarantined(e.Executable) {
 		findings = append(findings, Finding{Level: Warning, Subject: "program",
-			Message: fmt.Sprintf("%s was downloaded by a browser, and macOS refuses to start it for clients", e.Executable),
-			Fix:     fmt.Sprintf("Type: xattr -d com.apple.quarantine %s", e.word(e.Executable))})
+			Message: fmt.Sprintf("%s was downloaded by a browser, and macOS refuses to start it for clients",
+				e.Executable),
+			Fix: fmt.Sprintf("Type: xattr -d com.apple.quarantine %s", e.word(e.Executable))})
 	}
 	return append(findings, e.onPath(ctx)...)
 }
@@ -61,14 +62,16 @@ func (e *examiner) onPath(ctx context.Context) (findings []Finding) {
 	case errors.Is(err, errOther):
 		findings = append(findings, Finding{Level: Error, Subject: subject,
 			Message: fmt.Sprintf("%s, the first %s on the PATH, is another program", first, e.Program),
-			Fix:     fmt.Sprintf("Remove or rename it, or move %s to the front of the PATH.", filepath.Dir(e.Executable))})
+			Fix: fmt.Sprintf("Remove or rename it, or move %s to the front of the PATH.",
+				filepath.Dir(e.Executable))})
 	case err != nil:
 		findings = append(findings, Finding{Level: Error, Subject: subject,
 			Message: fmt.Sprintf("%s, the first %s on the PATH, does not start: %s", first, e.Program, e.reason(err)),
 			Fix:     "Install it again, or remove it."})
 	case !b.same(e.Build):
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
-			Message: fmt.Sprintf("%s, the first %s on the PATH, is version %s, and this is version %s", first, e.Program, b,
+			Message: fmt.Sprintf("%s, the first %s on the PATH, is version %s, and this is version %s", first,
+				e.Program, b,
 				e.Build),
 			Fix: fmt.Sprintf("Update it, or remove it and put %s on the PATH.", filepath.Dir(e.Executable))})
 	default:
@@ -86,7 +89,8 @@ func (e *examiner) onPath(ctx context.Context) (findings []Finding) {
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
 			Message: fmt.Sprintf("there is a second %s on the PATH, %s, %s; which one a client starts depends on its PATH",
 				e.Program, path, version),
-			Fix: fmt.Sprintf("Remove it, or connect clients with %q, which writes the whole path.", e.Program+" connect")})
+			Fix: fmt.Sprintf("Remove it, or connect clients with %q, which writes the whole path.",
+				e.Program+" connect")})
 	}
 	return findings
 }

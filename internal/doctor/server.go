@@ -43,13 +43,16 @@ func (e *examiner) port(ctx context.Context) []Finding {
 	by := e.machine.listener(number)
 	if !isKnowhow(ctx, e.Addr) {
 		return []Finding{{Level: Warning, Subject: subject,
-			Message: fmt.Sprintf("%s is in use by another program%s, so %q cannot listen there", e.Addr, prefixed(": ", e.foreign(by)),
+			Message: fmt.Sprintf("%s is in use by another program%s, so %q cannot listen there", e.Addr, prefixed(": ",
+				e.foreign(by)),
 				e.Program+" serve"),
 			Fix: fmt.Sprintf("End it, or choose another port: %s serve --port %d FOLDER. Clients that start the program themselves need no port.",
 				e.Program, number+1)}}
 	}
-	findings := []Finding{ok(subject, "a server of %s listens on %s%s", e.Program, e.Addr, prefixed(", ", e.foreign(by)))}
-	return append(findings, e.probe(ctx, "server", "http://"+net.JoinHostPort(host, service)+"/mcp", e.tokenHeader())...)
+	findings := []Finding{ok(subject, "a server of %s listens on %s%s", e.Program, e.Addr, prefixed(", ",
+		e.foreign(by)))}
+	return append(findings, e.probe(ctx, "server", "http://"+net.JoinHostPort(host, service)+"/mcp",
+		e.tokenHeader())...)
 }
 
 // prefixed returns a text with a prefix, or "" if it is empty.
@@ -106,9 +109,11 @@ func (e *examiner) probe(ctx context.Context, subject, address string, headers m
 	case err != nil || u.Host == "":
 		return wrong("the URL cannot be read", "Use one such as http://127.0.0.1:7411/mcp.")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return wrong(fmt.Sprintf("%s has the scheme %q", shown(address), u.Scheme), "Use a URL that begins with http:// or https://.")
+		return wrong(fmt.Sprintf("%s has the scheme %q", shown(address), u.Scheme),
+			"Use a URL that begins with http:// or https://.")
 	case u.User != nil:
-		return wrong(fmt.Sprintf("the URL %s contains a user or a password, which MCP clients do not send", shown(address)),
+		return wrong(fmt.Sprintf("the URL %s contains a user or a password, which MCP clients do not send",
+			shown(address)),
 			"Remove them, and send the token in the header Authorization.")
 	}
 	resp, err := e.send(ctx, http.MethodPost, address, headers)
@@ -172,7 +177,8 @@ func (e *examiner) unreachable(u *url.URL, err error) (message, fix string) {
 	}
 	switch httpclient.CauseOf(err) {
 	case httpclient.NoHost:
-		return fmt.Sprintf("there is no host %s", u.Hostname()), "Check the spelling of the URL, the name service, and the VPN."
+		return fmt.Sprintf("there is no host %s", u.Hostname()),
+			"Check the spelling of the URL, the name service, and the VPN."
 	case httpclient.NotTrusted:
 		return fmt.Sprintf("the certificate of %s is not trusted: %s", u.Host, e.reason(err)),
 			"Use a certificate whose authority this machine and the clients know, and the name that it was issued for."
@@ -190,7 +196,8 @@ func (e *examiner) unreachable(u *url.URL, err error) (message, fix string) {
 
 // refused returns the message for an answer that is not one of MCP, and what to do. It
 // returns "" for an answer of MCP.
-func (e *examiner) refused(ctx context.Context, u *url.URL, r *response, headers map[string]string) (message, fix string) {
+func (e *examiner) refused(ctx context.Context, u *url.URL, r *response, headers map[string]string) (message,
+	fix string) {
 	address := shown(u.String())
 	said := prefixed(": ", e.foreign(errorText(r)))
 	_, sent := headers["Authorization"]
@@ -211,7 +218,8 @@ func (e *examiner) refused(ctx context.Context, u *url.URL, r *response, headers
 			"Use the token that the server was started with (--token or KNOWHOW_TOKEN)."
 	case r.status == http.StatusForbidden:
 		return fmt.Sprintf("%s refuses the request (status 403)%s", address, said),
-			fmt.Sprintf("If the server is behind a proxy or is reached by another name, start it with --allow-host %s; for web pages, with --allow-origin ORIGIN.", u.Host)
+			fmt.Sprintf("If the server is behind a proxy or is reached by another name, start it with --allow-host %s; for web pages, with --allow-origin ORIGIN.",
+				u.Host)
 	case r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed || page:
 		right := *u
 		right.Path, right.RawQuery = "/mcp", ""
@@ -227,7 +235,8 @@ func (e *examiner) refused(ctx context.Context, u *url.URL, r *response, headers
 			"Check the path of the URL, which is /mcp for servers of knowhow."
 	case r.status == http.StatusBadRequest && strings.Contains(r.body, "HTTPS server"):
 		return fmt.Sprintf("%s speaks TLS", u.Host), "Use a URL that begins with https://."
-	case r.status == http.StatusProxyAuthRequired || r.status == http.StatusBadGateway || r.status == http.StatusGatewayTimeout:
+	case r.status == http.StatusProxyAuthRequired || r.status == http.StatusBadGateway ||
+		r.status == http.StatusGatewayTimeout:
 		return fmt.Sprintf("a proxy answers for %s with status %d%s", address, r.status, said),
 			"Check the server behind the proxy, and HTTP_PROXY and NO_PROXY."
 	case r.status >= 400:
@@ -290,11 +299,13 @@ func (e *examiner) converse(ctx context.Context, subject string, server mcpsetti
 	}()
 	catalog, err := pool.Catalog(ctx, server.ID)
 	if err != nil {
-		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s does not complete the handshake: %s", name, e.reason(err)),
+		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s does not complete the handshake: %s",
+			name, e.reason(err)),
 			Fix: handshakeFix(server)}}
 	}
 	if len(catalog.Tools) == 0 {
-		return []Finding{{Level: Warning, Subject: subject, Message: fmt.Sprintf("%s answers, but offers no tools", name),
+		return []Finding{{Level: Warning, Subject: subject, Message: fmt.Sprintf("%s answers, but offers no tools",
+			name),
 			Fix: "Check that it is the right server, and its log."}}
 	}
 	tools := terminal.Plural(len(catalog.Tools), "tool")
@@ -323,7 +334,8 @@ func (e *examiner) converse(ctx context.Context, subject string, server mcpsetti
 		}
 	}
 	if err != nil {
-		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s answers, but a search fails: %s", name, e.reason(err)),
+		return []Finding{{Level: Error, Subject: subject, Message: fmt.Sprintf("%s answers, but a search fails: %s",
+			name, e.reason(err)),
 			Fix: "Do what the message says, and look into the log of the server."}}
 	}
 	return []Finding{ok(subject, "%s answers: %s, and a search works", name, tools)}
@@ -370,7 +382,8 @@ func (e *examiner) engine(ctx context.Context) []Finding {
 	}
 	u, err := httpclient.ParseBaseURL("the address of the engine", e.Engine)
 	if err != nil {
-		return []Finding{{Level: Error, Subject: subject, Message: e.reason(err), Fix: "Correct --engine-url or KB_ENGINE_URL."}}
+		return []Finding{{Level: Error, Subject: subject, Message: e.reason(err),
+			Fix: "Correct --engine-url or KB_ENGINE_URL."}}
 	}
 	r, err := e.send(ctx, http.MethodGet, u.JoinPath(httpguard.HealthPath).String(), nil)
 	switch {
@@ -380,7 +393,8 @@ func (e *examiner) engine(ctx context.Context) []Finding {
 			Fix: fmt.Sprintf("Start it (%s engine), or correct KB_ENGINE_URL.", e.Program)}}
 	case r.body != httpguard.Health:
 		return []Finding{{Level: Error, Subject: subject,
-			Message: fmt.Sprintf("%s is not an engine (status %d)", shown(e.Engine), r.status), Fix: "Correct KB_ENGINE_URL."}}
+			Message: fmt.Sprintf("%s is not an engine (status %d)", shown(e.Engine), r.status),
+			Fix:     "Correct KB_ENGINE_URL."}}
 	}
 	return []Finding{ok(subject, "%s answers", shown(e.Engine))}
 }

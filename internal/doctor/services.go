@@ -65,8 +65,9 @@ func (e *examiner) store(ctx context.Context) []Finding {
 			Message: "the cluster is red: a part of the documents cannot be searched",
 			Fix:     "Start the nodes that are missing, and look into the log of OpenSearch."})
 	case health.TimedOut:
-		findings = append(findings, Finding{Level: Warning, Subject: subject, Message: "the cluster did not report its health in time",
-			Fix: "Check how busy it is, and try again."})
+		findings = append(findings, Finding{Level: Warning, Subject: subject,
+			Message: "the cluster did not report its health in time",
+			Fix:     "Check how busy it is, and try again."})
 	}
 	if !e.Store.HasVectors() {
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
@@ -144,21 +145,25 @@ func (e *examiner) askFess(ctx context.Context, server fessServer, c *fessconfig
 		}
 		return []Finding{{Level: Error, Subject: subject, Message: e.reason(c.Explain(err)), Fix: fix}}
 	case health.Status == "red":
-		return []Finding{{Level: Error, Subject: subject, Message: "the search engine of Fess is red, so it finds nothing",
-			Fix: "Start its search engine, and look into the log of Fess."}}
+		return []Finding{{Level: Error, Subject: subject,
+			Message: "the search engine of Fess is red, so it finds nothing",
+			Fix:     "Start its search engine, and look into the log of Fess."}}
 	case c.FessAuth.PassThrough:
-		return []Finding{ok(subject, "answers, its health is %s; labels need the token of a caller", e.foreign(health.Status))}
+		return []Finding{ok(subject, "answers, its health is %s; labels need the token of a caller",
+			e.foreign(health.Status))}
 	}
 	labels, err := server.Labels(ctx)
 	if err != nil {
-		return []Finding{{Level: Error, Subject: subject, Message: "it does not list its labels: " + e.reason(c.Explain(err)),
-			Fix: fmt.Sprintf("Correct fessAuth.accessToken in %s, or FESS_API_TOKEN.", path)}}
+		return []Finding{{Level: Error, Subject: subject,
+			Message: "it does not list its labels: " + e.reason(c.Explain(err)),
+			Fix:     fmt.Sprintf("Correct fessAuth.accessToken in %s, or FESS_API_TOKEN.", path)}}
 	}
 	if label := c.Domain.LabelFilter; label != "" &&
 		!slices.ContainsFunc(labels, func(l search.Label) bool { return l.Value == label }) {
 		return []Finding{{Level: Warning, Subject: subject,
-			Message: fmt.Sprintf("it has no label %q that this token may see, so searches find nothing", e.foreign(label)),
-			Fix:     fmt.Sprintf("Correct domain.labelFilter in %s, or make the label in Fess.", path)}}
+			Message: fmt.Sprintf("it has no label %q that this token may see, so searches find nothing",
+				e.foreign(label)),
+			Fix: fmt.Sprintf("Correct domain.labelFilter in %s, or make the label in Fess.", path)}}
 	}
 	return []Finding{ok(subject, "answers, its health is %s", e.foreign(health.Status))}
 }

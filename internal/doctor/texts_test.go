@@ -36,7 +36,8 @@ func TestPublish(t *testing.T) {
 			t.Errorf("publish(%q) = %q, want %q", tc.text, got, tc.want)
 		}
 	}
-	if got := e.foreign(strings.Repeat("x", maxInput-3) + "hunter2"); len(got) > 4*maxForeign || strings.Contains(got, "hun") {
+	if got := e.foreign(strings.Repeat("x", maxInput-3) + "hunter2"); len(got) > 4*maxForeign || strings.Contains(got,
+		"hun") {
 		t.Errorf("foreign of a long text = %q", got)
 	}
 }
@@ -102,7 +103,8 @@ func TestBuilds(t *testing.T) {
 	for _, tc := range []struct {
 		b    Build
 		want bool
-	}{{Build{"v1", "0123456789ab"}, true}, {Build{"v1", ""}, true}, {Build{"v1", "ffff456789abcdef"}, false}, {Build{"v2", ""}, false}} {
+	}{{Build{"v1", "0123456789ab"}, true}, {Build{"v1", ""}, true}, {Build{"v1", "ffff456789abcdef"}, false},
+		{Build{"v2", ""}, false}} {
 		if a.same(tc.b) != tc.want {
 			t.Errorf("%v.same(%v) = %t", a, tc.b, !tc.want)
 		}
@@ -114,8 +116,10 @@ func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		start := time.Now()
-		found := within(t.Context(), check{"disk", func(context.Context) []Finding { <-release; return nil }}, 10*time.Second)
-		if len(found) != 1 || found[0].Level != Error || found[0].Subject != "disk" || time.Since(start) != 15*time.Second {
+		found := within(t.Context(), check{"disk", func(context.Context) []Finding { <-release; return nil }},
+			10*time.Second)
+		if len(found) != 1 || found[0].Level != Error || found[0].Subject != "disk" ||
+			time.Since(start) != 15*time.Second {
 			t.Errorf("after %v: %s", time.Since(start), show(found))
 		}
 		close(release)
