@@ -67,6 +67,7 @@ var deps = map[string]string{
 	"embed/open":        "embed embed/bert embed/minilm embed/remote embed/static",
 
 	"fetch": "httpclient",
+	"site":  "fetch httpclient ignore",
 	"job":   "",
 
 	// The Fess client, the guarded listener of the servers, and MCP.
@@ -153,7 +154,7 @@ var restricted = map[string]string{
 	"modernc.org/sqlite":                     "index/database",
 	"github.com/klauspost/compress":          "index",
 	"database/sql":                           "index index/database index/queue index/segments index/vectors",
-	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch doctor",
+	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch site mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch doctor",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
