@@ -46,7 +46,7 @@ var deps = map[string]string{
 	"retrieval":  "analysis document fusion passage query search",
 	"ingest":     "document extract chunk ignore sanitize",
 	"opensearch": "document search analysis query embed httpclient passage relevance retrieval",
-	"indexing":   "document index ingest embed repository search terminal sanitize",
+	"indexing":   "document extract index ingest embed repository search site terminal sanitize",
 
 	// The embedded store. Its parts know nothing of each other.
 	"index":          "document search analysis query segment embed fusion passage relevance retrieval index/database index/queue index/segments index/vectors",
@@ -102,7 +102,7 @@ var deps = map[string]string{
 
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.
-	"source":     "document repository",
+	"source":     "document repository site",
 	"repository": "sanitize",
 	"fessconfig": "config fess searchmcp fetch httpguard source",
 
@@ -124,8 +124,8 @@ var deps = map[string]string{
 	// bridge. They connect the packages above and know no flags.
 	"fessbridge": "fess fessconfig searchmcp fetch job mcpserver search",
 	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open repository sanitize search search/scope " +
-		"terminal",
-	"serving": "datafolder document source repository indexing search/scope searchmcp fessserver job kb kbmcp kbserver console " +
+		"site terminal",
+	"serving": "datafolder document source repository site indexing search/scope searchmcp fessserver job kb kbmcp kbserver console " +
 		"mcpserver httpguard terminal",
 
 	// What goes wrong on the machine of a user: it asks the packages above.

@@ -13,18 +13,18 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/ignore"
-	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/site"
 	"github.com/knowhow-mcp/knowhow/internal/source"
 	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
 const serveHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]
 
-Indexes folders, files and git repositories, and serves them to agents over MCP.
-Only the named sources are served. Sources are remembered. Without a SOURCE, all
-remembered sources are served.
+Indexes folders, files, web sites and git repositories, and serves them to agents
+over MCP. Only the named sources are served. Sources are remembered. Without a
+SOURCE, all remembered sources are served.
 
 {flags}
 
@@ -32,6 +32,7 @@ Examples:
   {cmd} docs
   {cmd} ~/handbook --label policies ~/company/legal
   {cmd} --description "Minutes of the board since 2019" ~/board
+  {cmd} https://docs.example.com/guide/ ~/handbook
   {cmd} git+https://github.com/org/project#main:docs
   KNOWHOW_TRANSPORT=stdio {cmd} ~/handbook
   {cmd} --addr 0.0.0.0:7411 --token "$TOKEN"
@@ -121,7 +122,9 @@ type sourceFlags struct {
 	Exclude     patterns `flag:"exclude" value:"GLOB" help:"leave out files and folders of the source that follows that match; likewise"`
 	NoIgnore    *bool    `flag:"no-ignore" help:"index what .gitignore and .ignore files exclude from the source that follows; it is remembered until --no-ignore=false"`
 
-	Every time.Duration `flag:"every" value:"DURATION" help:"how often to look for changes of the source that follows, if it is a repository; 1h by default; it is remembered"`
+	Every time.Duration `flag:"every" value:"DURATION" help:"how often to look for changes of the source that follows, if it is a repository (1h by default) or a web site (24h); it is remembered"`
+
+	MaxPages int `flag:"max-pages" value:"N" range:"1-1000000" help:"largest number of pages of the source that follows, if it is a web site; 5000 by default; it is remembered"`
 
 	path string
 }
@@ -139,6 +142,9 @@ func (a sourceFlags) rules(r document.Rules) document.Rules {
 	}
 	if a.Every != 0 {
 		r.Every = a.Every
+	}
+	if a.MaxPages != 0 {
+		r.MaxPages = a.MaxPages
 	}
 	return r
 }
@@ -193,11 +199,14 @@ func (o *serveFlags) add(v *invocation, arg string) error {
 	src.path, src.Description = v.expand(arg), strings.TrimSpace(src.Description)
 	switch {
 	case src.Every == 0:
-	case !repository.Is(src.path):
-		return v.usagef("--every %s: %s is a folder or a file, which is watched; want a repository", src.Every,
+	case !source.Remote(src.path):
+		return v.usagef("--every %s: %s is a folder or a file, which is watched; want a repository or a web site", src.Every,
 			sanitize.Escape(arg))
 	case src.Every < minEvery:
 		return v.usagef("--every %s: want at least %s", src.Every, minEvery)
+	}
+	if src.MaxPages != 0 && !site.Is(src.path) {
+		return v.usagef("--max-pages %d: %s is not a web site", src.MaxPages, sanitize.Escape(arg))
 	}
 	o.sources, o.Next = append(o.sources, src), sourceFlags{}
 	return nil
@@ -219,6 +228,8 @@ func (o *serveCommand) check(v *invocation) (err error) {
 		return v.usagef("--no-ignore: no source follows it")
 	case next.Every != 0:
 		return v.usagef("--every: no source follows it")
+	case next.MaxPages != 0:
+		return v.usagef("--max-pages: no source follows it")
 	case o.Tools.kb && o.Domain == kbTools:
 		return v.usagef("--domain %s: the tools of the knowledge base have names that begin with %s, choose another domain", o.Domain, o.Domain)
 	case v.given("port") && v.given("addr"):

@@ -11,7 +11,6 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/index"
-	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 	"github.com/knowhow-mcp/knowhow/internal/source"
 	"github.com/knowhow-mcp/knowhow/internal/spell"
@@ -101,7 +100,7 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 	w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 	for _, src := range sources {
 		note := ""
-		if _, err := os.Stat(src.Path); err != nil && !repository.Is(src.Path) {
+		if _, err := os.Stat(src.Path); err != nil && !source.Remote(src.Path) {
 			note = "  (" + source.Reason(err).Error() + ")"
 		}
 		note += rulesNote(src.Rules)

@@ -213,6 +213,12 @@ func rulesNote(r document.Rules) string {
 	if r.NoIgnore {
 		notes = append(notes, "--no-ignore")
 	}
+	if r.Every != 0 {
+		notes = append(notes, "--every "+r.Every.String())
+	}
+	if r.MaxPages != 0 {
+		notes = append(notes, fmt.Sprintf("--max-pages %d", r.MaxPages))
+	}
 	if len(notes) == 0 {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/indexing"
 	"github.com/knowhow-mcp/knowhow/internal/repository"
+	"github.com/knowhow-mcp/knowhow/internal/site"
 )
 
 // A Removed is the result of [Folder.RemoveSource].
@@ -61,6 +62,11 @@ func (f *Folder) RemoveSource(ctx context.Context, label string) (*Removed, erro
 			if remote, err := repository.Parse(src.Path); err == nil {
 				if err := os.RemoveAll(remote.Dir(f.Dir)); err != nil {
 					return nil, fmt.Errorf("removing the copy of a repository: %w", err)
+				}
+			}
+			if s, err := site.Parse(src.Path); err == nil {
+				if err := os.RemoveAll(s.Dir(f.Dir)); err != nil {
+					return nil, fmt.Errorf("removing the copy of a site: %w", err)
 				}
 			}
 			if p, ok := processes[label]; ok {

@@ -170,11 +170,11 @@ type Tagging struct {
 // A Ref identifies a document by its label and path.
 type Ref struct{ Label, Path string }
 
-// A Source is a folder, a file or a repository whose documents are indexed under one
-// label.
+// A Source is a folder, a file, a repository or a web site whose documents are indexed
+// under one label.
 type Source struct {
 	Label       string
-	Path        string // absolute, with symbolic links resolved; or the address of a repository
+	Path        string // absolute, with symbolic links resolved; or the address of a repository or a site
 	Description string // what its documents are about, for people and models; may be ""
 	Rules       Rules
 }
@@ -190,4 +190,7 @@ type Rules struct {
 	// Every is the time between two looks at a source that is not on this machine;
 	// 0 means a default.
 	Every time.Duration `json:",omitempty"`
+
+	// MaxPages is the maximum number of pages of a web site; 0 means a default.
+	MaxPages int `json:",omitempty"`
 }

@@ -133,7 +133,7 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 
 // encodeRules returns the stored form of rules.
 func encodeRules(r document.Rules) (string, error) {
-	if len(r.Include) == 0 && len(r.Exclude) == 0 && !r.NoIgnore && r.Every == 0 {
+	if len(r.Include) == 0 && len(r.Exclude) == 0 && !r.NoIgnore && r.Every == 0 && r.MaxPages == 0 {
 		return "", nil
 	}
 	text, err := json.Marshal(r)

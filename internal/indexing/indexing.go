@@ -31,6 +31,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/ingest"
 	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/site"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
@@ -60,6 +61,9 @@ type Options struct {
 	Lines *terminal.Lines // for a bar, if it is a terminal, and for lines about each source; required
 	Log   *slog.Logger    // required
 	Once  bool            // sync the sources once, and do not watch them
+
+	Version string       // of the program, for the servers of web sites
+	site    site.Options // for tests
 }
 
 // An Indexer indexes the sources of a process. Create one with [New]. Its
@@ -68,6 +72,7 @@ type Indexer struct {
 	Options
 	owner string // of leases
 	pool  *ingest.Pool
+	hosts site.Hosts
 	view  *progressView
 
 	// The fields below are used only by run's goroutine, except the mutex and
@@ -438,8 +443,11 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	if err := w.maintain(ctx); err != nil {
 		return err
 	}
-	if repository.Is(src.Path) {
+	switch {
+	case repository.Is(src.Path):
 		return w.follow(ctx, src)
+	case site.Is(src.Path):
+		return w.crawl(ctx, src)
 	}
 	o, leftOut, end, err := w.options(ctx, src, "")
 	if err != nil {

@@ -52,12 +52,18 @@ type process struct {
 // start starts a process that serves the sources with some labels; none means all.
 func start(t *testing.T, dir string, once bool, labels ...string) *process {
 	t.Helper()
+	return startWith(t, Options{Dir: dir, Once: once}, labels...)
+}
+
+// startWith is start with some options.
+func startWith(t *testing.T, o Options, labels ...string) *process {
+	t.Helper()
+	dir := o.Dir
 	p := &process{t: t, x: openIndex(t, dir), done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	p.cancel = cancel
 	lines := terminal.NewLines(&p.out, nil)
-	o := Options{Index: p.x, Dir: dir, Lines: lines, Log: slog.New(terminal.NewHandler(lines, slog.LevelWarn)),
-		Once: once}
+	o.Index, o.Lines, o.Log = p.x, lines, slog.New(terminal.NewHandler(lines, slog.LevelWarn))
 	if len(labels) > 0 {
 		o.Sources = func(ctx context.Context) ([]document.Source, error) {
 			all, err := p.x.Sources(ctx)

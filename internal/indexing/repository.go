@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
@@ -12,10 +13,11 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/repository"
 )
 
-// Times between two looks at a repository.
+// Times between two looks at a repository and a web site.
 const (
-	defaultEvery = time.Hour
-	retryAfter   = time.Minute // after a failure, doubled by each further one
+	defaultEvery     = time.Hour
+	defaultSiteEvery = 24 * time.Hour
+	retryAfter       = time.Minute // after a failure, doubled by each further one
 )
 
 // follow clones a repository and indexes its files, and unless w.Once is set, it
@@ -79,7 +81,9 @@ func (w *Indexer) syncClone(ctx context.Context, src document.Source, clone *rep
 	}
 	defer end()
 	o.Root = clone.Root()
-	o.URL = func(path string) string { return clone.Remote().Page(commit, path) }
+	o.Map = func(name string) (path, url string, ok bool) {
+		return strings.ToValidUTF8(name, "\ufffd"), clone.Remote().Page(commit, name), true
+	}
 	modules, err := clone.Submodules(ctx)
 	if err != nil {
 		return err

@@ -103,15 +103,16 @@ type Options struct {
 	Log        *slog.Logger   // nil means none
 
 	// Make turns the bytes of a file into documents, usually one, and none if it is
-	// empty; nil means those that are indexed. It must be safe for concurrent use.
+	// empty; nil means MakeAll. It must be safe for concurrent use.
 	// It also returns the parts of the file that are left out, see [SkippedPart].
 	Make func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error)
 
 	// Root is the folder with the files of the sources, if that is not their path, and
-	// URL returns the URL of a file by its path in it. Ignore files above Root have no
-	// effect. "" and nil mean the path of the source and the file's own URL.
+	// Map returns the path and the URL of the document in a file by its name in Root;
+	// ok is false if the file is not part of the source. Ignore files above Root have no
+	// effect. "" and nil mean the path of the source, and the file's own path and URL.
 	Root string
-	URL  func(path string) string
+	Map  func(name string) (path, url string, ok bool)
 
 	// Missing is what Root lacks of the sources, such as submodules; it is added to
 	// what is left out.
@@ -242,7 +243,7 @@ func (r *Result) addLeftOut(counts map[Reason]int, paths []LeftOut) {
 type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
-	makeDocs func(context.Context, extract.Input, document.Document) ([]*document.Document, []Skipped, error) // makeAll
+	makeDocs func(context.Context, extract.Input, document.Document) ([]*document.Document, []Skipped, error) // Make of o
 	seed     maphash.Seed
 
 	mu      sync.Mutex
@@ -271,7 +272,7 @@ func New(o Options) *Ingester {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Make == nil {
-		o.Make = makeAll
+		o.Make = MakeAll
 	}
 	return &Ingester{o: o, openTree: openTree, makeDocs: o.Make, seed: maphash.MakeSeed(),
 		seen: map[string]memory{}, settled: map[string]settledState{}}

@@ -36,10 +36,10 @@ func Make(ctx context.Context, data []byte, known document.Document) (d *documen
 	return newDocument(known, text, int64(len(data))), nil
 }
 
-// makeAll returns the documents for a file of a source: more than one for a mailbox
+// MakeAll returns the documents for a file of a source: more than one for a mailbox
 // or an archive. Their paths begin with that of the file. left are the parts that
-// are left out. docs is empty if the file is. See Make for known and the errors.
-func makeAll(
+// are left out. docs is empty if the file is. See [Make] for known and the errors.
+func MakeAll(
 	ctx context.Context, in extract.Input, known document.Document,
 ) (docs []*document.Document, left []Skipped, err error) {
 	defer recovered(&err)

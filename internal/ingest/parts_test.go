@@ -284,7 +284,7 @@ func TestLargePartsAreReadAlone(t *testing.T) {
 				most.Store(max(most.Load(), atOnce.Add(1)))
 				defer atOnce.Add(-1)
 			}
-			return makeAll(ctx, in, known)
+			return MakeAll(ctx, in, known)
 		}})
 	mustSync(t, g, docs(folder(t, files)), Result{Added: 6})
 	if n := most.Load(); n != 1 {

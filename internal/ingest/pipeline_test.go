@@ -101,7 +101,7 @@ func TestSyncReadsWhileItApplies(t *testing.T) {
 				if n.Add(1) == enough {
 					close(read)
 				}
-				return makeAll(ctx, in, known)
+				return MakeAll(ctx, in, known)
 			}})
 		mustSync(t, g, docs(folder(t, files)), Result{Added: 20})
 	})

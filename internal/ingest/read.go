@@ -180,8 +180,8 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 
 // url returns the URL of a file.
 func (s *syncing) url(k task) string {
-	if s.g.o.URL != nil {
-		return s.g.o.URL(k.name)
+	if s.g.o.Map != nil {
+		return k.url
 	}
 	return fileURL(filepath.Join(s.base, filepath.FromSlash(k.name)))
 }
@@ -261,7 +261,7 @@ func (g *Ingester) readFile(ctx context.Context, t tree, e entry) (c contents, e
 	n, err := io.ReadFull(f, c.data)
 	c.data = c.data[:n]
 	if err == nil {
-		if !extract.Supported(e.path, c.data) && !extract.IsDocument(e.path) {
+		if e.path == documentPath(e.name) && !extract.Supported(e.path, c.data) && !extract.IsDocument(e.path) {
 			return c, errNoText
 		}
 		c.data, err = readAll(ctx, f, c.data, g.o.MaxFileSize)

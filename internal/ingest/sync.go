@@ -131,7 +131,11 @@ func (s *syncing) walk(ctx context.Context, t tree) (*walker, error) {
 		if !s.src.Rules.NoIgnore && s.g.o.Root == "" {
 			above = ignoresAbove(s.base)
 		}
-		return walk(ctx, t, s.src.Rules, above)
+		w, err := walk(ctx, t, s.src.Rules, above)
+		if err == nil && s.g.o.Map != nil {
+			w.mapPaths(s.g.o.Map)
+		}
+		return w, err
 	}
 	name, info, err := t.Target(s.file)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 // An entry is a file that a walk found.
 type entry struct {
 	path  string // identifies the document; valid UTF-8, unique
+	url   string // of the document; "" means that of the file
 	name  string // as in the file system
 	open  string // the name to open: name, or the target of a link
 	stamp document.Stamp
@@ -238,6 +239,8 @@ func (w *walker) sum(seed maphash.Seed) uint64 {
 		h.WriteString(s)
 	}
 	for _, e := range w.files {
+		text(e.path)
+		text(e.url)
 		text(e.name)
 		text(e.open)
 		at := e.stamp.ModTime
@@ -266,6 +269,10 @@ func (w *walker) sum(seed maphash.Seed) uint64 {
 // could not be read are not included.
 func (w *walker) compare(stored map[string]document.Stamp) (members map[string][]string, gone []string) {
 	found := w.found()
+	stamps := map[string]document.Stamp{}
+	for _, e := range w.files {
+		stamps[e.path] = e.stamp
+	}
 	unread := map[string]bool{}
 	for _, s := range w.unread {
 		unread[s.Path] = true
@@ -276,6 +283,8 @@ func (w *walker) compare(stored map[string]document.Stamp) (members map[string][
 			continue
 		}
 		switch file := fileAbove(p, func(file string) bool { return found[file] || unread[file] }); {
+		case found[file] && !isPart(stored[p], stored[file], stamps[file]):
+			gone = append(gone, p)
 		case found[file]:
 			members[file] = append(members[file], p)
 		case file == "" && !unread[p] && !belowAny(p, unread):
@@ -284,6 +293,27 @@ func (w *walker) compare(stored map[string]document.Stamp) (members map[string][
 	}
 	slices.Sort(gone)
 	return members, gone
+}
+
+// isPart reports whether a document with a path below that of a file can be a part of
+// the file: it has the stamp of the file, or none. Pages of a web site can have paths
+// below that of another page. file is the stamp that the document of the file has, and
+// now that of the file. If the file has changed, all documents are read again anyway.
+func isPart(part, file, now document.Stamp) bool {
+	return part == document.Stamp{} || part.Equal(now) || !file.Equal(now)
+}
+
+// mapPaths gives the files the paths and URLs of their documents, and leaves out those
+// that are none.
+func (w *walker) mapPaths(to func(name string) (path, url string, ok bool)) {
+	kept := w.files[:0]
+	for _, e := range w.files {
+		var ok bool
+		if e.path, e.url, ok = to(e.name); ok {
+			kept = append(kept, e)
+		}
+	}
+	w.files = kept
 }
 
 // found returns the paths of the files.

@@ -24,6 +24,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/search/scope"
 	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/site"
 	"github.com/knowhow-mcp/knowhow/internal/source"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
@@ -94,7 +95,7 @@ func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin 
 	f := s.o.Folder
 	indexer := indexing.New(indexing.Options{
 		Index: f.Index, Sink: f.Sink(s.o.Sources), Sources: s.current, Dir: f.Dir,
-		Lines: s.o.Lines, Log: s.o.Log, Once: s.o.Once,
+		Lines: s.o.Lines, Log: s.o.Log, Once: s.o.Once, Version: s.o.Version,
 	})
 	indexer.Prepare(ctx)
 	defer func() { // after background.Wait
@@ -165,6 +166,8 @@ func sourceDomain(src document.Source) searchmcp.Domain {
 		what, name := "Documents in the folder ", filepath.Base(src.Path)
 		if r, err := repository.Parse(src.Path); err == nil {
 			what, name = "Documents in the repository ", r.Name()
+		} else if site.Is(src.Path) {
+			what, name = "Pages of the web site ", src.Path
 		} else if info, err := os.Stat(src.Path); err == nil && !info.IsDir() {
 			what = "The file "
 		}

@@ -22,6 +22,7 @@ type Snapshot struct {
 	Host string
 
 	documents map[string]Document // by the name of the file in Root
+	byPath    map[string]Document
 	repeated  map[uint64]bool
 }
 
@@ -31,6 +32,9 @@ func (s *Snapshot) Document(file string) (d Document, ok bool) {
 	d, ok = s.documents[file]
 	return d, ok
 }
+
+// DocumentAt returns the document with a path.
+func (s *Snapshot) DocumentAt(path string) Document { return s.byPath[path] }
 
 // Len returns the number of documents.
 func (s *Snapshot) Len() int { return len(s.documents) }
@@ -56,7 +60,7 @@ func (s *Snapshot) Cut(d Document, data []byte) []byte {
 // that another page has the text of, and those that name another page as theirs.
 func (m *Mirror) snapshot() *Snapshot {
 	s := &Snapshot{Root: filepath.Join(m.state.dir, pagesFolder), Host: m.site.host, documents: map[string]Document{},
-		repeated: map[uint64]bool{}}
+		byPath: map[string]Document{}, repeated: map[uint64]bool{}}
 	for _, text := range m.state.repeated {
 		s.repeated[text] = true
 	}
@@ -73,7 +77,8 @@ func (m *Mirror) snapshot() *Snapshot {
 		if c := m.state.pages[p.Canonical]; c != nil && c != p && best[c.Text] == c && isCopy(p, c) {
 			continue
 		}
-		s.documents[p.file()] = Document{Path: m.site.path(p.Address), URL: p.Address, MediaType: p.Type}
+		d := Document{Path: m.site.path(p.Address), URL: p.Address, MediaType: p.Type}
+		s.documents[p.file()], s.byPath[d.Path] = d, d
 	}
 	return s
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/fetch"
@@ -80,17 +82,28 @@ const (
 	TooMany     Reason = "variants of a page by their queries"
 	Excluded    Reason = "excluded by patterns"
 	NotIncluded Reason = "not matched by the patterns to include"
-	NoText      Reason = "without text"
-	Empty       Reason = "empty"
+	NoText      Reason = "of a kind without text"
+	Empty       Reason = "without content"
 )
 
+const answered = "answered with status "
+
 // Answered returns the reason of a page that was answered with a status.
-func Answered(status int) Reason { return Reason(fmt.Sprintf("answered with status %d", status)) }
+func Answered(status int) Reason { return Reason(answered + strconv.Itoa(status)) }
+
+// IsReason reports whether a text is one of the reasons of this package.
+func IsReason(s string) bool {
+	switch Reason(s) {
+	case Forbidden, Unanswered, Outside, Circle, TooLarge, OverLimit, TooDeep, TooMany, Excluded, NotIncluded, NoText, Empty:
+		return true
+	}
+	return strings.HasPrefix(s, answered)
+}
 
 // A Left is a page that is no document.
 type Left struct {
-	Path   string // as of a document
-	Reason Reason
+	Path   string `json:"path"` // as of a document
+	Reason Reason `json:"reason"`
 }
 
 // RoundOptions configure a round.
@@ -120,6 +133,9 @@ func (m *Mirror) Due(o RoundOptions, every time.Duration) time.Time {
 }
 
 func (o RoundOptions) key() string { return rulesKey(o.Include, o.Exclude, o.MaxPages) }
+
+// Left returns why pages are no documents, in order, as of the end of the last round.
+func (m *Mirror) Left() []Left { return m.state.left }
 
 // Snapshot returns the documents by the options of a round.
 func (m *Mirror) Snapshot(o RoundOptions) *Snapshot {

@@ -68,13 +68,12 @@ type round struct {
 	changedRest time.Duration
 }
 
-// Round visits all pages once, and continues a round that was interrupted. It returns
-// why pages are no documents.
+// Round visits all pages once, and continues a round that was interrupted.
 //
 // If the server cannot be reached, or forbids all requests for now, nothing is removed
 // and the error is of kind errkind.Unavailable. If there is no document at the end of
 // a round, the error is of kind errkind.NotFound and says what became of the first page.
-func (m *Mirror) Round(ctx context.Context, o RoundOptions) ([]Left, error) {
+func (m *Mirror) Round(ctx context.Context, o RoundOptions) error {
 	key := o.key()
 	if o.MaxPages <= 0 {
 		o.MaxPages = DefaultMaxPages
@@ -86,21 +85,18 @@ func (m *Mirror) Round(ctx context.Context, o RoundOptions) ([]Left, error) {
 	r := &round{Mirror: m, o: o, key: key, seen: map[string]bool{}, left: map[string]Reason{}, variants: map[string]int{},
 		listed: map[string]time.Time{}, learner: newLearner(), texts: map[string]bool{}, changedAt: time.Now()}
 	if err := r.readRobots(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.begin(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.seed(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.run(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if err := r.end(); err != nil {
-		return nil, err
-	}
-	return r.result()
+	return r.end()
 }
 
 // begin begins a round, unless the last one has not ended.
@@ -124,6 +120,10 @@ func (r *round) begin() error {
 // end ends a round.
 func (r *round) end() error {
 	s := r.state
+	left := r.leftOut()
+	if err := s.add(entry{Left: &left}); err != nil {
+		return err
+	}
 	found := repeated(r.sample)
 	if farFrom(found, s.repeated) {
 		if err := s.add(entry{Repeated: &found}); err != nil {
@@ -142,7 +142,13 @@ func (r *round) end() error {
 	if err := s.add(entry{Round: &ended}); err != nil {
 		return err
 	}
-	return s.removeOrphans()
+	if err := s.removeOrphans(); err != nil {
+		return err
+	}
+	if r.snapshot().Len() == 0 {
+		return r.nothing()
+	}
+	return nil
 }
 
 // sample yields up to maxSample pages in HTML that are documents, the same ones as long
@@ -785,25 +791,22 @@ func (r *round) tell(ctx context.Context) error {
 	return err
 }
 
-// result returns why pages are no documents, or an error if none is one.
-func (r *round) result() ([]Left, error) {
+// leftOut returns why pages are no documents.
+func (r *round) leftOut() []Left {
 	left := map[string]Reason{}
 	for a, reason := range r.left {
 		left[r.site.path(a)] = reason
 	}
 	for a, p := range r.state.pages {
-		if reason := r.reason(p); reason != "" {
+		if reason := r.reason(p); reason != "" && p.Round == r.number {
 			left[r.site.path(a)] = reason
 		}
-	}
-	if r.snapshot().Len() == 0 {
-		return nil, r.nothing()
 	}
 	list := make([]Left, 0, len(left))
 	for _, path := range sorted(left) {
 		list = append(list, Left{path, left[path]})
 	}
-	return list, nil
+	return list
 }
 
 // reason returns why a page is no document; "" if it is one, or leads to one.

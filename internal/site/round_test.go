@@ -163,9 +163,9 @@ func (s *testSite) round(o RoundOptions) (docs []string, left map[string]Reason,
 	s.mu.Lock()
 	s.requests = nil
 	s.mu.Unlock()
-	list, err := m.Round(s.t.Context(), o)
+	err = m.Round(s.t.Context(), o)
 	left = map[string]Reason{}
-	for _, l := range list {
+	for _, l := range m.Left() {
 		left[l.Path] = l.Reason
 	}
 	snapshot := m.Snapshot(o)
@@ -603,7 +603,7 @@ func TestResume(t *testing.T) {
 				return redirect(w, r)
 			}
 			m := s.open()
-			_, err := m.Round(ctx, RoundOptions{})
+			err := m.Round(ctx, RoundOptions{})
 			if stop < 19 && !errors.Is(err, context.Canceled) {
 				t.Errorf("interrupted by request %d: error %v", stop, err)
 			}

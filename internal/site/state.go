@@ -94,6 +94,7 @@ type entry struct {
 	Round    *roundState `json:"round,omitempty"`
 	Ignored  string      `json:"ignored,omitempty"` // a parameter of queries that changes no text
 	Repeated *[]uint64   `json:"repeated,omitempty"`
+	Left     *[]Left     `json:"left,omitempty"`
 }
 
 // A state is what a mirror knows. Each change is appended to a file at once, so that
@@ -104,6 +105,7 @@ type state struct {
 	round    roundState
 	ignored  map[string]bool
 	repeated []uint64 // hashes of parts that many pages have
+	left     []Left   // at the end of the last round
 
 	log *os.File
 }
@@ -166,6 +168,8 @@ func (s *state) apply(e entry) {
 		s.ignored[e.Ignored] = true
 	case e.Repeated != nil:
 		s.repeated = *e.Repeated
+	case e.Left != nil:
+		s.left = *e.Left
 	}
 }
 
@@ -174,7 +178,7 @@ func (s *state) compact() (err error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	entries := []entry{{Round: &s.round}, {Repeated: &s.repeated}}
+	entries := []entry{{Round: &s.round}, {Repeated: &s.repeated}, {Left: &s.left}}
 	for _, p := range sorted(s.ignored) {
 		entries = append(entries, entry{Ignored: p})
 	}

@@ -1,4 +1,4 @@
-// Package source names the folders and files that are indexed: it turns what a
+// Package source names the folders, files, repositories and sites that are indexed: it turns what a
 // user types into a path, and gives a path its label and a label its domain.
 package source
 
@@ -17,6 +17,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/repository"
+	"github.com/knowhow-mcp/knowhow/internal/site"
 )
 
 var (
@@ -126,6 +127,8 @@ func labelOf(path string) string {
 	name, above := filepath.Base(path), filepath.Base(filepath.Dir(path))
 	if r, err := repository.Parse(path); err == nil {
 		name, above = r.Name(), "git"
+	} else if s, err := site.Parse(path); err == nil {
+		name, above = s.Name(), "site"
 	}
 	if base := slug(name); !reserved(base) {
 		return base
@@ -186,9 +189,16 @@ func Resolve(name string) (string, error) {
 		}
 		return r.String(), nil
 	}
+	if site.Is(name) {
+		s, err := site.Parse(name)
+		if err != nil {
+			return "", err
+		}
+		return s.String(), nil
+	}
 	if strings.Contains(name, "://") {
-		return "", fmt.Errorf("source %q is a web address, and this version indexes folders, files and repositories (git+https://...): %w",
-			name, errkind.Unsupported)
+		return "", fmt.Errorf("source %q is an address, and only web sites (https://...) and git repositories (git+https://...) "+
+			"can be read: %w", name, errkind.Unsupported)
 	}
 	path, err := filepath.Abs(name)
 	if err == nil {
@@ -206,6 +216,10 @@ func Resolve(name string) (string, error) {
 	}
 	return path, nil
 }
+
+// Remote reports whether a source is not on this machine: whether it is a repository or
+// a web site. What is remote is looked at from time to time.
+func Remote(path string) bool { return repository.Is(path) || site.Is(path) }
 
 // Same returns the path of the known source that is the folder at path under
 // another name, for example because the folder was moved and a link has its old
