@@ -269,8 +269,8 @@ func (e *examiner) readable(subject, path string) []Finding {
 // source checks a source.
 func (e *examiner) source(ctx context.Context, x *index.Index, s datafolder.SourceStatus) (findings []Finding) {
 	subject := "source " + s.Label
-	local := !repository.Is(s.Path)
-	if _, err := repository.Program(); err != nil && !local {
+	local := !source.Remote(s.Path)
+	if _, err := repository.Program(); err != nil && repository.Is(s.Path) {
 		findings = append(findings, Finding{Level: Error, Subject: subject,
 			Message: "it is a git repository, and there is no program git on the PATH", Fix: "Install git."})
 	}

@@ -1,7 +1,6 @@
 package indexing
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -152,24 +151,29 @@ func (c *crawl) add(res *ingest.Result) {
 	c.res = res
 }
 
-// finished reports the end of a round.
+// finished reports the end of a round: the first one with its result, and a failure
+// unless it is the same as before.
 func (c *crawl) finished(ctx context.Context, err error) {
 	res, failed := c.res, ""
 	if c.res = nil; err != nil {
 		failed = err.Error()
 	}
-	again := failed == c.failed
-	switch c.failed = failed; {
-	case err != nil && again:
-	case c.first:
+	again := err != nil && failed == c.failed
+	c.failed = failed
+	switch {
+	case c.first && !again:
 		c.first = err != nil
 		c.view.finished(ctx, c.src, res, err)
-	case err != nil:
+		return
+	case c.first:
+		c.view.stop(ctx, c.src.Label, err)
+		return
+	case err != nil && !again:
 		c.Log.Warn("cannot read all pages of a site now; what is indexed of it is served, and it is tried again",
 			"label", c.src.Label, "error", err)
 	}
-	c.view.stop(ctx, c.src.Label, notCanceled(err))
-	if n := cmp.Or(res, &ingest.Result{}); !c.first && n.Added+n.Changed+n.Removed > 0 {
-		c.Log.Info("indexed changes", "label", c.src.Label, "added", n.Added, "changed", n.Changed, "removed", n.Removed)
+	c.view.stop(ctx, c.src.Label, nil) // what is indexed is complete, but may be old
+	if res != nil && res.Added+res.Changed+res.Removed > 0 {
+		c.Log.Info("indexed changes", "label", c.src.Label, "added", res.Added, "changed", res.Changed, "removed", res.Removed)
 	}
 }

@@ -78,6 +78,7 @@ const (
 	Circle      Reason = "redirected in a circle"
 	TooLarge    Reason = "too large for a page"
 	OverLimit   Reason = "over the maximum number of pages"
+	OverSize    Reason = "over the maximum size of all pages"
 	TooDeep     Reason = "more than 100 links away"
 	TooMany     Reason = "variants of a page by their queries"
 	Excluded    Reason = "excluded by patterns"
@@ -94,7 +95,7 @@ func Answered(status int) Reason { return Reason(answered + strconv.Itoa(status)
 // IsReason reports whether a text is one of the reasons of this package.
 func IsReason(s string) bool {
 	switch Reason(s) {
-	case Forbidden, Unanswered, Outside, Circle, TooLarge, OverLimit, TooDeep, TooMany, Excluded, NotIncluded, NoText, Empty:
+	case Forbidden, Unanswered, Outside, Circle, TooLarge, OverLimit, OverSize, TooDeep, TooMany, Excluded, NotIncluded, NoText, Empty:
 		return true
 	}
 	return strings.HasPrefix(s, answered)

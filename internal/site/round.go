@@ -31,7 +31,8 @@ const (
 
 	maxKnown    = 100_000 // addresses, besides knownPer for each page of the limit
 	knownPer    = 20
-	requestsPer = 4 // requests for each page of the limit, and some more
+	requestsPer = 4       // requests for each page of the limit, and some more
+	bytesPer    = 2 << 20 // on disk, for each page of the limit
 )
 
 // Times between two calls of Changed.
@@ -61,7 +62,8 @@ type round struct {
 	done       int // visits
 	pages      int // of different texts
 	requests   int
-	unanswered int // in a row
+	unanswered int   // in a row
+	size       int64 // of all pages of the round, in bytes
 
 	changed     int // pages since the last call of Changed
 	changedAt   time.Time
@@ -611,12 +613,15 @@ func (r *round) store(a answer, p *page) error {
 		p.Left = NoText
 	case len(bytes.TrimSpace(a.resp.Data)) == 0:
 		p.Left = Empty
+	case r.size+int64(len(a.resp.Data)) > max(bytesPer*int64(r.o.MaxPages), maxBody):
+		p.Left = OverSize
 	}
 	if p.Left != "" {
 		etag, modified, fetched := p.ETag, p.Modified, p.Fetched
 		had := p.Size > 0
-		p.dropBody()
-		p.ETag, p.Modified, p.Fetched = etag, modified, fetched
+		if p.dropBody(); p.Left != OverSize { // otherwise it is asked for again, whether it has changed or not
+			p.ETag, p.Modified, p.Fetched = etag, modified, fetched
+		}
 		if err := r.state.add(entry{Page: p}); err != nil || !had {
 			return err
 		}
@@ -699,6 +704,7 @@ func (r *round) follow(v visit, p *page) error {
 	if p.Size == 0 {
 		return nil
 	}
+	r.size += p.Size
 	if !r.texts[p.Text] {
 		r.texts[p.Text] = true
 		r.pages++

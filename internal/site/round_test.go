@@ -513,6 +513,18 @@ func TestRules(t *testing.T) {
 	})
 }
 
+// The pages of a site have a maximum size in all.
+func TestSize(t *testing.T) {
+	bubble(t, func(t *testing.T, s *testSite) {
+		s.set("/docs/", text("First", "a"))
+		s.set("/docs/a", text("a"+strings.Repeat(" word", maxBody/10), "b"))
+		s.set("/docs/b", text("b"+strings.Repeat(" word", maxBody/10), "c"))
+		s.check("first", RoundOptions{MaxPages: 5}, []string{"a", "index"}, left)
+		s.check("second", RoundOptions{MaxPages: 5}, []string{"a", "index"}, left)
+		s.stop()
+	})
+}
+
 // A site whose server wants time, and one that ends in the middle.
 func TestBusy(t *testing.T) {
 	bubble(t, func(t *testing.T, s *testSite) {
