@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -43,6 +44,9 @@ func readPage(base *url.URL, data []byte) pageContent {
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
+			if z.Err() != io.EOF { // the rest was not read
+				text.Write(data)
+			}
 			p.hash = hex.EncodeToString(text.Sum(nil)[:16])
 			return p
 		case html.TextToken:

@@ -1,6 +1,9 @@
 package site
 
-import "container/heap"
+import (
+	"container/heap"
+	"slices"
+)
 
 // A visit is an address that is to be visited.
 type visit struct {
@@ -32,6 +35,13 @@ func (q *queue) pop() (visit, bool) {
 	return heap.Pop(&q.list).(visit), true
 }
 
+// removeAgain removes second attempts.
+func (q *queue) removeAgain() {
+	q.list = slices.DeleteFunc(q.list, func(v visit) bool { return v.again })
+	heap.Init(&q.list)
+}
+
+// visits is a heap.
 type visits []visit
 
 func (l visits) Len() int      { return len(l) }

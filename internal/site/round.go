@@ -26,7 +26,7 @@ const (
 	maxDepth      = 100 // links from the first page
 	maxHops       = 5   // redirects that lead to a page
 	maxVariants   = 100 // addresses that differ in their queries only
-	maxUnanswered = 10  // requests in a row without an answer, after which a round is given up
+	maxUnanswered = 10  // requests in a row without an answer, see giveUp
 	goneRounds    = 2   // in which a page has to be gone before it is removed
 
 	maxKnown    = 100_000 // addresses, besides knownPer for each page of the limit
@@ -561,10 +561,30 @@ func (r *round) handle(ctx context.Context, a answer) error {
 		}
 	}
 	if r.unanswered >= maxUnanswered {
-		return fmt.Errorf("reading %s: the server did not answer %d requests in a row; the rest is read later: %w", r.site,
-			r.unanswered, errkind.Unavailable)
+		if err := r.giveUp(ctx, a); err != nil {
+			return err
+		}
 	}
 	return r.tell(ctx)
+}
+
+// giveUp decides what follows when many requests in a row were not answered: the
+// second attempts end, and the round ends with an error if the server is down or wants
+// no more requests. Otherwise these pages alone fail.
+func (r *round) giveUp(ctx context.Context, last answer) error {
+	switch {
+	case last.again:
+		r.queue.removeAgain()
+	case last.resp != nil && last.resp.Status == http.StatusTooManyRequests:
+		return fmt.Errorf("reading %s: the server wants no more requests; the rest is read later: %w", r.site,
+			errkind.Unavailable)
+	default:
+		if err := r.readRobots(ctx); err != nil {
+			return fmt.Errorf("the server did not answer %d requests in a row; the rest is read later: %w", r.unanswered, err)
+		}
+	}
+	r.unanswered = 0
+	return nil
 }
 
 // replace stores what is known of an address. data is the new page; nil means that

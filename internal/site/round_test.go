@@ -517,8 +517,9 @@ func TestRules(t *testing.T) {
 func TestSize(t *testing.T) {
 	bubble(t, func(t *testing.T, s *testSite) {
 		s.set("/docs/", text("First", "a"))
-		s.set("/docs/a", text("a"+strings.Repeat(" word", maxBody/10), "b"))
-		s.set("/docs/b", text("b"+strings.Repeat(" word", maxBody/10), "c"))
+		s.set("/docs/a", text("a", "b")+strings.Repeat(" word", maxBody/10))
+		s.set("/docs/b", text("b", "c")+strings.Repeat(" word", maxBody/10))
+		left := map[string]Reason{"b": OverSize}
 		s.check("first", RoundOptions{MaxPages: 5}, []string{"a", "index"}, left)
 		s.check("second", RoundOptions{MaxPages: 5}, []string{"a", "index"}, left)
 		s.stop()
@@ -557,13 +558,15 @@ func TestBusy(t *testing.T) {
 			}
 		}
 		down := false
+		numbers := map[string]bool{}
 		for i := range 30 {
-			s.set(fmt.Sprint("/docs/", i), text(fmt.Sprint("Page ", i), fmt.Sprint(i+1), fmt.Sprint(i+2)))
+			numbers[fmt.Sprint(i)] = true
+			s.set(fmt.Sprint("/docs/", i), text(fmt.Sprint("Page ", i)))
 		}
-		s.set("/docs/", text("First", "a", "b", "0", "5", "10", "15", "20", "25"))
+		s.set("/docs/", text("First", append([]string{"a", "b"}, sorted(numbers)...)...))
 		s.handle = func(w http.ResponseWriter, r *http.Request) bool {
 			down = down || r.URL.Path == "/docs/10"
-			if down && r.URL.Path != "/robots.txt" {
+			if down {
 				panic(http.ErrAbortHandler)
 			}
 			return false
@@ -577,6 +580,24 @@ func TestBusy(t *testing.T) {
 		if err != nil || len(docs) != 33 {
 			t.Errorf("a server that is back: %v, %v, want 33 documents", docs, err)
 		}
+
+		// Many pages that always fail do not keep a round from its end.
+		left := map[string]Reason{}
+		for i := range 40 {
+			s.remove(fmt.Sprint("/docs/", i))
+			s.set(fmt.Sprint("/docs/x", i), text("x"))
+			left[fmt.Sprint("x", i)] = Answered(503)
+		}
+		s.set("/docs/", text("First", append(sorted(left), "a", "b", "last")...))
+		s.set("/docs/last", text("last"))
+		s.dir, s.requests = t.TempDir(), nil
+		s.handle = func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasPrefix(r.URL.Path, "/docs/x") {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			return strings.HasPrefix(r.URL.Path, "/docs/x")
+		}
+		s.check("pages that fail", RoundOptions{}, []string{"a", "b", "index", "last"}, left)
 		s.stop()
 	})
 }

@@ -65,6 +65,12 @@ func TestNew(t *testing.T) {
 			added: true},
 		{path: "/home/Me 2/documents", want: document.Source{Label: "me-2-documents", Path: "/home/Me 2/documents"},
 			added: true},
+		{path: "https://docs.example.com/guide/", want: document.Source{Label: "docs-example-com-guide",
+			Path: "https://docs.example.com/guide/"}, added: true},
+		{path: "http://localhost:8080/", want: document.Source{Label: "localhost", Path: "http://localhost:8080/"}, added: true},
+		{path: "https://documents/", want: document.Source{Label: "site-documents", Path: "https://documents/"}, added: true},
+		{path: "git+https://example.com/team/wiki.git#main:docs", want: document.Source{Label: "wiki",
+			Path: "git+https://example.com/team/wiki.git#main:docs"}, added: true},
 		{path: "/home/me/KB", want: document.Source{Label: "me-kb", Path: "/home/me/KB"}, added: true},
 		{path: "/Documents", want: document.Source{Label: "documents-2", Path: "/Documents"}, added: true},
 		{path: "/文書/kb", want: document.Source{Label: "kb-2", Path: "/文書/kb"}, added: true},
@@ -84,6 +90,24 @@ func TestNew(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" || added != tt.added {
 			t.Errorf("New(%q, %q): added %v, want %v; source (-want +got):\n%s", tt.path, tt.label, added, tt.added,
 				diff)
+		}
+	}
+}
+
+func TestResolve(t *testing.T) {
+	for name, want := range map[string]string{
+		"HTTPS://Docs.Example.com:443/guide": "https://docs.example.com/guide",
+		"http://h.example":                   "http://h.example/",
+		"git+https://h.example/a/b.git":      "git+https://h.example/a/b.git",
+	} {
+		if got, err := Resolve(name); err != nil || got != want || !Remote(got) {
+			t.Errorf("Resolve(%s) = %s, %v, want %s, which is remote", name, got, err, want)
+		}
+	}
+	for name, kind := range map[string]error{"ftp://h/": errkind.Unsupported, "https://": errkind.Invalid,
+		"git+http://h/a": errkind.Invalid} {
+		if got, err := Resolve(name); !errors.Is(err, kind) {
+			t.Errorf("Resolve(%s) = %s, %v, want kind %v", name, got, err, kind)
 		}
 	}
 }
