@@ -13,8 +13,8 @@ import (
 )
 
 // crawl keeps a mirror of a web site and indexes its pages, while it visits them.
-// Unless w.Once is set, it visits them again from time to time. A round that is not due
-// is not repeated when the program starts again.
+// Unless w.Once is set, it visits them again from time to time, also when the program
+// starts again only if they are due.
 func (w *Indexer) crawl(ctx context.Context, src document.Source) error {
 	s, err := site.Parse(src.Path)
 	if err != nil {
@@ -32,29 +32,30 @@ func (w *Indexer) crawl(ctx context.Context, src document.Source) error {
 	if every == 0 {
 		every = defaultSiteEvery
 	}
+	if m.Complete() && !w.Once { // what is there can be searched at once
+		err := c.sync(ctx, m.Snapshot(c.options(ctx)))
+		if stop := fatal(ctx, err); stop != nil {
+			return stop
+		}
+		c.finished(ctx, err)
+	}
 	for retry := retryAfter; ; {
 		wait := time.Until(m.Due(c.options(ctx), every))
 		if wait <= 0 || w.Once {
-			err = c.round(ctx)
-			wait = time.Until(m.Due(c.options(ctx), every))
-		} else {
-			err = c.sync(ctx, m.Snapshot(c.options(ctx)))
-		}
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, errkind.Corrupt), errors.Is(err, errRemoved):
-			return err
-		}
-		c.finished(ctx, err)
-		if w.Once {
-			return nil // an error has been reported
-		}
-		if err == nil {
-			retry = retryAfter
-		} else {
-			wait = min(retry, every)
-			retry *= 2
+			err := c.round(ctx)
+			if stop := fatal(ctx, err); stop != nil {
+				return stop
+			}
+			c.finished(ctx, err)
+			if w.Once {
+				return nil // an error has been reported
+			}
+			if wait = time.Until(m.Due(c.options(ctx), every)); err == nil {
+				retry = retryAfter
+			} else {
+				wait = min(retry, every)
+				retry *= 2
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -62,6 +63,17 @@ func (w *Indexer) crawl(ctx context.Context, src document.Source) error {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// fatal returns the error that ends the indexing of a source, or nil.
+func fatal(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, errkind.Corrupt) || errors.Is(err, errRemoved) {
+		return err
+	}
+	return nil
 }
 
 // A crawl is the indexing of a site.
@@ -76,13 +88,17 @@ type crawl struct {
 
 // options returns the options of a round.
 func (c *crawl) options(ctx context.Context) site.RoundOptions {
-	return site.RoundOptions{
+	o := site.RoundOptions{
 		Include: c.src.Rules.Include, Exclude: c.src.Rules.Exclude, MaxPages: c.src.Rules.MaxPages,
-		Report: func(done, known int) {
-			c.view.report(ctx, ingest.Progress{Label: c.src.Label, Done: done, Total: known})
-		},
 		Changed: c.sync,
 	}
+	if c.first { // later, what is indexed is complete
+		o.Report = func(done, known int) {
+			// As long as this is called, the round has not ended.
+			c.view.report(ctx, ingest.Progress{Label: c.src.Label, Done: done, Total: max(known, done+1)})
+		}
+	}
+	return o
 }
 
 // round visits the pages and indexes them. After an error, the pages that were visited
@@ -90,8 +106,8 @@ func (c *crawl) options(ctx context.Context) site.RoundOptions {
 func (c *crawl) round(ctx context.Context) error {
 	o := c.options(ctx)
 	err := c.mirror.Round(ctx, o)
-	if ctx.Err() != nil || errors.Is(err, errkind.Corrupt) || errors.Is(err, errRemoved) {
-		return err
+	if stop := fatal(ctx, err); stop != nil {
+		return stop
 	}
 	return errors.Join(err, c.sync(ctx, c.mirror.Snapshot(o)))
 }

@@ -133,6 +133,10 @@ func (m *Mirror) Due(o RoundOptions, every time.Duration) time.Time {
 	return r.Began.Add(every)
 }
 
+// Complete reports whether a round has ended: whether the mirror has all pages, as they
+// were then.
+func (m *Mirror) Complete() bool { return m.state.round.Number > 1 || m.state.round.Ended }
+
 func (o RoundOptions) key() string { return rulesKey(o.Include, o.Exclude, o.MaxPages) }
 
 // Left returns why pages are no documents, in order, as of the end of the last round.
