@@ -358,3 +358,38 @@ func TestInspect(t *testing.T) {
 	closeIt(t, d)
 	closeIt(t, w)
 }
+
+// A panic ends its transaction: the connection can be closed, and others can write.
+func TestPanic(t *testing.T) {
+	d, err := openWith(t.Context(), filepath.Join(t.TempDir(), "notes.db"), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeIt(t, d)
+	panics := func(name string, call func(f func(tx *sql.Tx) error) error) {
+		t.Helper()
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s: no panic, want that of the function", name)
+			}
+		}()
+		_ = call(func(*sql.Tx) error { panic("a defect") })
+	}
+	panics("Write", func(f func(*sql.Tx) error) error { return d.Write(t.Context(), "writing", f) })
+	panics("Read", func(f func(*sql.Tx) error) error { return d.Read(t.Context(), "reading", f) })
+	panics("ReadIn", func(f func(*sql.Tx) error) error {
+		c, err := d.Conn(t.Context())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return d.ReadIn(t.Context(), c, "reading", f)
+	})
+	err = d.Write(t.Context(), "writing", func(tx *sql.Tx) error {
+		_, err := tx.Exec(`INSERT INTO notes(text) VALUES('after')`)
+		return err
+	})
+	if err != nil {
+		t.Errorf("writing after panics: %v", err)
+	}
+}

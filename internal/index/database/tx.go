@@ -66,8 +66,9 @@ func (d *DB) transact(ctx context.Context, db beginner, op string, f func(tx *sq
 	})
 }
 
-// finish runs f and commits the transaction, or rolls it back if f fails.
+// finish runs f and commits the transaction, or rolls it back if f fails or panics.
 func (d *DB) finish(ctx context.Context, tx *sql.Tx, op string, f func(tx *sql.Tx) error) error {
+	defer tx.Rollback() // only a panic leaves something to roll back: closing the connection would wait for it
 	err := f(tx)
 	if err == nil {
 		err = tx.Commit()
