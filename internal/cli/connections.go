@@ -109,7 +109,7 @@ func programName(path string) string {
 
 // isProgram reports whether a path is that of a program of this project.
 func isProgram(path string) bool {
-	return slices.Contains([]string{"knowhow", "mcp-fess"}, programName(path))
+	return slices.Contains([]string{"knowhow", "knowhow-mcp", "mcp-fess"}, programName(path))
 }
 
 // askTime is the time limit for asking whether a server is one of this program.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,14 +63,39 @@ func (o *connectCommand) target(ctx context.Context, v *invocation) (t target, e
 		return t, err
 	}
 	if t.server.URL == "" {
-		if t.server.Command, err = programPath(); err != nil {
+		program, err := programPath()
+		if err != nil {
 			return t, err
 		}
+		command, args := runner(program)
+		t.server.Command, t.server.Args = command, append(args, t.server.Args...)
 	}
 	if o.Name != "" {
 		t.server.Name = string(o.Name)
 	}
 	return t, nil
+}
+
+// runner returns the command that starts this program, and its arguments. A program
+// that npx, uvx or pipx has started from a cache is started by it again, because such a
+// cache is emptied from time to time.
+func runner(program string) (command string, args []string) {
+	for _, r := range []struct {
+		folder, name string
+		args         []string
+	}{
+		{"/_npx/", "npx", []string{"-y", "knowhow"}},
+		{"/uv/archive-v", "uvx", []string{"knowhow-mcp"}},
+		{"/uv/cache/archive-v", "uvx", []string{"knowhow-mcp"}}, // Windows
+		{"/pipx/.cache/", "pipx", []string{"run", "knowhow-mcp"}},
+	} {
+		if strings.Contains(filepath.ToSlash(program), r.folder) {
+			if path, err := exec.LookPath(r.name); err == nil {
+				return absolute(path), r.args
+			}
+		}
+	}
+	return program, nil
 }
 
 // urlTarget returns the server at --url.

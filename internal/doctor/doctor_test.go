@@ -318,6 +318,8 @@ func TestHealthy(t *testing.T) {
 		"nothing installed": func(f *fixture) { f.Home = f.TempDir(); f.Data = filepath.Join(f.Home, "a", "b") },
 		"empty data folder": func(f *fixture) { f.mkdir(f.Data) },
 		"indexed":           (*fixture).handbook,
+		"not on the PATH":   func(f *fixture) { f.env["PATH"] = "/nowhere" },
+		"relative PATH":     func(f *fixture) { f.env["PATH"] = ".::bin" },
 		"connected": func(f *fixture) {
 			f.handbook()
 			f.client("cursor", stdio(f.Executable, "mcp", f.docs))
@@ -405,10 +407,6 @@ func snapshot(t *testing.T, dir string) map[string]string {
 }
 
 var programFaults = []planted{
-	{name: "not on the PATH", plant: func(f *fixture) { f.env["PATH"] = "/nowhere" },
-		level: Warning, subject: "PATH", message: "no program knowhow", fix: "knowhow connect"},
-	{name: "relative PATH", plant: func(f *fixture) { f.env["PATH"] = ".::bin" },
-		level: Warning, subject: "PATH", message: "no program knowhow", fix: "knowhow connect"},
 	{name: "another program", plant: func(f *fixture) { f.first("#!/bin/sh\necho hello\n", 0o755) },
 		level: Error, subject: "PATH", message: "is another program", fix: "Remove or rename it"},
 	{name: "program that fails", plant: func(f *fixture) { f.first("#!/bin/sh\nexit 3\n", 0o755) },
