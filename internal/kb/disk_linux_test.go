@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -175,9 +176,18 @@ func TestRefusedFileIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		// The descriptor of ReadDir is closed.
-		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(name, kb.Incoming(dir)) {
+		// The descriptor of ReadDir is closed. The sweep opens files for reading.
+		name, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if err != nil || !strings.HasPrefix(name, kb.Incoming(dir)) {
+			continue
+		}
+		info, err := os.ReadFile("/proc/self/fdinfo/" + e.Name())
+		if m := regexp.MustCompile(`flags:\s+[0-7]*([0-7])\n`).FindSubmatch(info); err == nil && m != nil && m[1][0]&3 != 0 {
 			t.Errorf("%s is open", name)
 		}
+	}
+	left, err := os.ReadDir(kb.Incoming(dir))
+	if err != nil || len(left) > 0 {
+		t.Errorf("the staging folder has %v, %v, want no files", left, err)
 	}
 }

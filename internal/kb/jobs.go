@@ -83,14 +83,14 @@ func (b *Local) stage(ctx context.Context, r io.Reader) (_ *os.File, key string,
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("making the folder for uploads: %w", err)
 	}
-	f, key, err := createLocked(dir)
+	f, name, err := createLocked(dir)
 	if err != nil {
 		return nil, "", fmt.Errorf("storing the file: %w", err)
 	}
 	defer func() {
 		if err != nil {
 			f.Close()
-			b.unstage(key)
+			b.unstage(name)
 		}
 	}()
 	n, err := io.Copy(f, io.LimitReader(readerOf(ctx, r), b.o.MaxUpload+1))
@@ -101,7 +101,7 @@ func (b *Local) stage(ctx context.Context, r io.Reader) (_ *os.File, key string,
 		return nil, "", fmt.Errorf("the file has more than %d bytes, the limit for one file: %w", b.o.MaxUpload,
 			errkind.TooLarge)
 	}
-	return f, key, cmp.Or(f.Sync(), syncFolder(dir))
+	return f, name, cmp.Or(f.Sync(), syncFolder(dir))
 }
 
 // errLocked reports that another process has locked a file.

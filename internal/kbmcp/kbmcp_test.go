@@ -514,10 +514,10 @@ func (bigBase) Document(_ context.Context, _ int64, from, to int) (*kb.Document,
 	return d, nil
 }
 
-// The page on notes has every tool with its arguments, the required ones in
+// The page on the knowledge base has every tool with its arguments, the required ones in
 // bold.
 func TestDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/notes.md")
+	page, err := os.ReadFile("../../docs/kb.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -535,7 +535,7 @@ func TestDocs(t *testing.T) {
 	for _, tool := range list.Tools {
 		row := regexp.MustCompile("(?m)^\\| `" + tool.Name + "` \\|(.*?) \\|").FindSubmatch(page)
 		if row == nil {
-			t.Errorf("docs/notes.md has no row for %s", tool.Name)
+			t.Errorf("docs/kb.md has no row for %s", tool.Name)
 			continue
 		}
 		got := map[string]bool{}
@@ -547,7 +547,7 @@ func TestDocs(t *testing.T) {
 			want[name] = slices.Contains(tool.InputSchema.Required, name)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("docs/notes.md, arguments of %s (-want +got):\n%s", tool.Name, diff)
+			t.Errorf("docs/kb.md, arguments of %s (-want +got):\n%s", tool.Name, diff)
 		}
 	}
 }
