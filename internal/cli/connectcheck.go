@@ -11,7 +11,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
 	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
@@ -246,12 +245,4 @@ func longestWord(text string) (longest string) {
 		}
 	}
 	return longest
-}
-
-// shown returns the server as a client has it, for a message.
-func shown(s clients.Server) string {
-	if s.URL != "" {
-		return s.URL
-	}
-	return shellWords(append([]string{s.Command}, s.Args...))
 }

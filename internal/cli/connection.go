@@ -426,8 +426,7 @@ func (c *connection) removeAll(ctx context.Context, chosen []*clients.Client) er
 // remove removes an entry from the configuration of a client. optional means that
 // there need not be one.
 func (c *connection) remove(ctx context.Context, client *clients.Client, optional bool) error {
-	f, ok := client.File(c.system, clients.Scope(c.Scope))
-	if !ok && optional {
+	if _, ok := client.File(c.system, clients.Scope(c.Scope)); !ok && optional {
 		return nil
 	}
 	f, data, err := c.file(client, "")

@@ -19,7 +19,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/httpclient"
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 	"github.com/knowhow-mcp/knowhow/internal/mcpclient"
@@ -397,12 +396,4 @@ func (e *examiner) engine(ctx context.Context) []Finding {
 			Fix:     "Correct KB_ENGINE_URL."}}
 	}
 	return []Finding{ok(subject, "%s answers", shown(e.Engine))}
-}
-
-// kindOf returns the level of an error of a service: what may pass is a warning.
-func kindOf(err error) Level {
-	if errkind.Retryable(err) && !errors.Is(err, errkind.Unavailable) {
-		return Warning
-	}
-	return Error
 }

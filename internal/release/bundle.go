@@ -66,7 +66,7 @@ func (r *Release) Server(root, bundles, dir string) error {
 	}
 	var server map[string]json.RawMessage
 	var packages []map[string]any
-	if err := json.Unmarshal(text, &server); err == nil {
+	if err = json.Unmarshal(text, &server); err == nil {
 		err = json.Unmarshal(server["packages"], &packages)
 	}
 	if err != nil {
