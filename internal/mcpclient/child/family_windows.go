@@ -129,6 +129,9 @@ func Start(cmd *exec.Cmd, _ *Guard) (*Family, error) {
 	var assigned error
 	err = cmd.Process.WithHandle(func(handle uintptr) {
 		assigned = windows.AssignProcessToJobObject(job, windows.Handle(handle))
+		if state, err := windows.WaitForSingleObject(windows.Handle(handle), 0); err == nil && state == windows.WAIT_OBJECT_0 {
+			assigned = nil // a process that has ended joins no job; Reap returns how it ended
+		}
 	})
 	if err == nil {
 		err = assigned
