@@ -271,9 +271,13 @@ func (c *connection) connect(ctx context.Context, client *clients.Client, s clie
 		return false, &hintError{fmt.Errorf("%s has an entry %q that is not of this program", f.Path, s.Name),
 			"Choose another name with --name. Nothing was changed."}
 	}
+	was := "" // what is replaced
+	if found {
+		was = ", in place of the connection to " + targetOf(clients.Read(s.Name, old))
+	}
 	set := func(old []byte) ([]byte, error) { return configfile.Set(f.Format, old, f.Place, entry) }
 	if verb = c.usable(verb); verb == nil || c.DryRun {
-		return true, c.change(client, f, verb, set, fmt.Sprintf("%s: added %q to %s", client.Title, s.Name, f.Path))
+		return true, c.change(client, f, verb, set, fmt.Sprintf("%s: added %q to %s%s", client.Title, s.Name, f.Path, was))
 	}
 	if found && !client.Verb.Replaces {
 		if err := c.runVerb(ctx, client, f, client.Verb.Remove(s.Name, f.Scope)); err != nil {
@@ -283,7 +287,7 @@ func (c *connection) connect(ctx context.Context, client *clients.Client, s clie
 	if err := c.runVerb(ctx, client, f, verb); err != nil {
 		return false, err
 	}
-	c.say("%s: added %q", client.Title, s.Name)
+	c.say("%s: added %q%s", client.Title, s.Name, was)
 	return true, nil
 }
 

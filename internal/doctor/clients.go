@@ -63,7 +63,16 @@ func (e *examiner) client(ctx context.Context, c *clients.Client, named bool) (f
 			continue
 		}
 		findings = append(findings, e.misplaced(ctx, c, file, data)...)
-		for _, entry := range e.ownEntries(ctx, list) {
+		own := e.ownEntries(ctx, list)
+		for _, entry := range list {
+			if inHome(entry.server.Command) && !contains(own, entry.name) {
+				findings = append(findings, Finding{Level: Error, Subject: c.Title,
+					Message: fmt.Sprintf("%s has the command %q of %q: clients do not replace \"~\" by the home folder",
+						file.Path, entry.server.Command, entry.name),
+					Fix: "Write the whole path of the program."})
+			}
+		}
+		for _, entry := range own {
 			connections = append(connections, connection{entry, c, file, fmt.Sprintf("%s, %q", c.Title, entry.name),
 				new(entry.server)})
 		}
@@ -87,6 +96,16 @@ func (e *examiner) client(ctx context.Context, c *clients.Client, named bool) (f
 		findings = append(findings, ok(c.Title, "installed, not connected. %s", connect))
 	}
 	return findings
+}
+
+// inHome reports whether a command begins with "~", which shells alone replace.
+func inHome(command string) bool {
+	return command == "~" || strings.HasPrefix(command, "~/") || strings.HasPrefix(command, `~\`)
+}
+
+// contains reports whether a list has an entry with a name.
+func contains(list []entry, name string) bool {
+	return slices.ContainsFunc(list, func(e entry) bool { return e.name == name })
 }
 
 // ownEntries returns the entries for servers of this program, and remembers the secrets
@@ -138,7 +157,7 @@ func (e *examiner) misplaced(ctx context.Context, c *clients.Client, file client
 		}
 		return []Finding{{Level: Error, Subject: c.Title,
 			Message: fmt.Sprintf("%s has servers in %q, but %s reads them from %q", file.Path, other, c.Title, key),
-			Fix:     fmt.Sprintf("Rename the key, or type: %s connect %s FOLDER", e.Program, c.Name)}}
+			Fix:     fmt.Sprintf("Rename the key to %q.", key)}}
 	}
 	return nil
 }
@@ -319,7 +338,7 @@ func (e *examiner) startedBy(ctx context.Context, c connection) []Finding {
 	}
 	path := command
 	switch {
-	case command == "~" || strings.HasPrefix(command, "~/") || strings.HasPrefix(command, `~\`):
+	case inHome(command):
 		return wrong(Error, "%s has the command %q: clients do not replace \"~\" by the home folder", c.file.Path,
 			command)
 	case strings.HasPrefix(command, "$HOME") || strings.HasPrefix(command, "%"):

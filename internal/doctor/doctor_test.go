@@ -249,7 +249,7 @@ type planted struct {
 }
 
 func TestPlantedFaults(t *testing.T) {
-	for _, tc := range slicesOf(programFaults, dataFaults, indexFaults, serverFaults, serviceFaults, clientFaults) {
+	for _, tc := range slicesOf(otherFaults, programFaults, dataFaults, indexFaults, serverFaults, serviceFaults, clientFaults) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			if tc.needsUser && os.Getuid() == 0 {
@@ -330,7 +330,7 @@ func TestHealthy(t *testing.T) {
 					f.Executable, f.docs))
 			f.client("vscode", "// no servers yet\n{}")
 			f.client("gemini",
-				`{"theme":"dark","mcpServers":{"other":{"command":"~/bin/other"},"web":{"url":"https://example.com/mcp"}}}`)
+				`{"theme":"dark","mcpServers":{"other":{"command":"/bin/other"},"web":{"url":"https://example.com/mcp"}}}`)
 			f.client("zed", "")
 		},
 		"server": func(f *fixture) {
@@ -404,6 +404,12 @@ func snapshot(t *testing.T, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	return files
+}
+
+var otherFaults = []planted{
+	{name: "home folder in the command of another program", plant: func(f *fixture) {
+		f.client("cursor", `{"mcpServers":{"other":{"command":"~/bin/other"}}}`)
+	}, level: Error, subject: "Cursor", message: "~/bin/other", fix: "Write the whole path"},
 }
 
 var programFaults = []planted{
@@ -780,7 +786,7 @@ var clientFaults = []planted{
 			f.docs))
 	},
 		level: Error, subject: "VS Code", message: `"mcpServers", but VS Code reads them from "servers"`,
-		fix: "knowhow connect vscode"},
+		fix: "Rename the key"},
 	{name: "command below a tilde", plant: func(f *fixture) {
 		f.client("cursor", stdio("~/bin/knowhow", "mcp",
 			f.docs))

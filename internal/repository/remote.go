@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
@@ -63,6 +64,9 @@ func Parse(source string) (Remote, error) {
 	branch, folder, _ := strings.Cut(place, ":")
 	if branch != "" && (!refPattern.MatchString(branch) || badRef.MatchString(branch)) {
 		return fail("%q is not the name of a branch", branch)
+	}
+	if slices.Contains(strings.Split(folder, "/"), "..") {
+		return fail("%q leads out of the repository", folder)
 	}
 	if folder != "" {
 		folder = strings.Trim(path.Clean("/"+folder), "/")

@@ -196,6 +196,12 @@ func Resolve(name string) (string, error) {
 		}
 		return s.String(), nil
 	}
+	if rest, ok := strings.CutPrefix(name, "file:"); ok {
+		name = rest
+		if rest, ok := strings.CutPrefix(name, "//"); ok { // a URL without a host
+			name = rest
+		}
+	}
 	if strings.Contains(name, "://") {
 		return "", fmt.Errorf("source %q is an address, and only web sites (https://...) and git repositories (git+https://...) "+
 			"can be read: %w", name, errkind.Unsupported)

@@ -266,3 +266,17 @@ func TestCountFiles(t *testing.T) {
 		t.Errorf("CountFiles that was cancelled = %d, %v, want 0, false", n, all)
 	}
 }
+
+// A folder may be named by "file:" and its path, or by its URL.
+func TestResolveFile(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(dir))
+	for _, name := range []string{"file:" + filepath.Base(dir), "file:" + dir, "file://" + filepath.ToSlash(dir)} {
+		if got, err := Resolve(name); err != nil || got != dir {
+			t.Errorf("Resolve(%s) = %s, %v, want %s", name, got, err, dir)
+		}
+	}
+}
