@@ -221,18 +221,12 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 		fmt.Fprint(stderr, overview(env))
 		return exitUsage
 	}
-	name := args[0]
+	name, args := env.split(args)
 	switch name {
 	case "--help", "-help", "-h":
 		name = "help"
 	case "--version", "-version", "-v":
 		name = "version"
-	}
-	args = args[1:]
-	if len(args) > 0 {
-		if _, ok := env.find(name + " " + args[0]); ok {
-			name, args = name+" "+args[0], args[1:]
-		}
 	}
 	cmd, ok := env.find(name)
 	if !ok {
@@ -270,6 +264,19 @@ func (e Env) find(name string) (command, bool) {
 		}
 	}
 	return command{}, false
+}
+
+// split returns the name of the command at the beginning of words, of which there is
+// at least one, and the other words. The name has two words if it is that of a command
+// below another one.
+func (e Env) split(words []string) (name string, rest []string) {
+	name, rest = words[0], words[1:]
+	if len(rest) > 0 {
+		if _, ok := e.find(name + " " + rest[0]); ok {
+			return name + " " + rest[0], rest[1:]
+		}
+	}
+	return name, rest
 }
 
 // unknownCommand returns the error for a command that does not exist.

@@ -105,12 +105,7 @@ func (v *invocation) complete(ctx context.Context, words []string) []candidate {
 		}
 		return startingWith(all, current)
 	}
-	name, operands := words[0], words[1:]
-	if len(operands) > 0 {
-		if _, ok := v.find(name + " " + operands[0]); ok {
-			name, operands = name+" "+operands[0], operands[1:]
-		}
-	}
+	name, operands := v.split(words)
 	cmd, ok := v.find(name)
 	if !ok {
 		return nil

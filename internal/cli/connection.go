@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,39 +48,47 @@ func (c *connection) connectAll(ctx context.Context, chosen []*clients.Client) e
 		return err
 	}
 	var connected, changed []*clients.Client
-	var failed []string
-	for _, client := range chosen {
-		switch done, err := c.connect(ctx, client, t.server); {
-		case err == nil:
-			if connected = append(connected, client); done {
-				changed = append(changed, client)
-			}
-		case len(chosen) == 1:
+	failed, err := c.each(ctx, chosen, "connected", func(client *clients.Client) error {
+		done, err := c.connect(ctx, client, t.server)
+		if err != nil {
 			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		default:
-			c.fail(ctx, fmt.Errorf("%s: %w", client.Title, err))
-			failed = append(failed, client.Name)
 		}
-	}
-	if c.Print || c.DryRun || len(connected) == 0 {
-		return c.notConnected(failed)
+		if connected = append(connected, client); done {
+			changed = append(changed, client)
+		}
+		return nil
+	})
+	if err != nil || c.Print || c.DryRun || len(connected) == 0 {
+		return cmp.Or(err, failed)
 	}
 	if err := c.check(ctx, t, connected); err != nil {
 		return err
 	}
 	c.sayNext(t, changed)
-	return c.notConnected(failed)
+	return failed
 }
 
-// notConnected returns the error about clients that could not be connected; nil if
-// there are none.
-func (c *connection) notConnected(failed []string) error {
-	if len(failed) == 0 {
-		return nil
+// each calls f for each client. If there are several, an error of one does not keep it
+// from the others: it is printed, and failed names the clients, which are not done.
+func (c *connection) each(ctx context.Context, chosen []*clients.Client, done string,
+	f func(client *clients.Client) error) (failed, err error) {
+	var names []string
+	for _, client := range chosen {
+		switch err := f(client); {
+		case err == nil:
+		case len(chosen) == 1:
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		default:
+			c.fail(ctx, fmt.Errorf("%s: %w", client.Title, err))
+			names = append(names, client.Name)
+		}
 	}
-	return fmt.Errorf("not connected: %s", strings.Join(failed, ", "))
+	if len(names) > 0 {
+		failed = fmt.Errorf("not %s: %s", done, strings.Join(names, ", "))
+	}
+	return failed, nil
 }
 
 // check checks the server as the clients have it.
@@ -408,23 +417,10 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // removeAll removes the entries of clients.
 func (c *connection) removeAll(ctx context.Context, chosen []*clients.Client) error {
-	var failed []string
-	for _, client := range chosen {
-		switch err := c.remove(ctx, client, len(chosen) > 1); {
-		case err == nil:
-		case len(chosen) == 1:
-			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		default:
-			c.fail(ctx, fmt.Errorf("%s: %w", client.Title, err))
-			failed = append(failed, client.Name)
-		}
-	}
-	if len(failed) > 0 {
-		return fmt.Errorf("not removed: %s", strings.Join(failed, ", "))
-	}
-	return nil
+	failed, err := c.each(ctx, chosen, "removed", func(client *clients.Client) error {
+		return c.remove(ctx, client, len(chosen) > 1)
+	})
+	return cmp.Or(err, failed)
 }
 
 // remove removes an entry from the configuration of a client. optional means that

@@ -237,12 +237,7 @@ func (v *invocation) parseEntry(program string, args []string, env map[string]st
 	if len(args) == 0 {
 		return line, errors.New("a command is missing, such as mcp")
 	}
-	name, rest := args[0], args[1:]
-	if len(rest) > 0 {
-		if _, ok := of.find(name + " " + rest[0]); ok {
-			name, rest = name+" "+rest[0], rest[1:]
-		}
-	}
+	name, rest := of.split(args)
 	c, ok := of.find(name)
 	if !ok {
 		return line, fmt.Errorf("there is no command %q", name)
