@@ -38,14 +38,15 @@ func (e *evaluator) hitRows(
 		var h search.Hit
 		var body sql.RawBytes
 		var path, sourcePath string
-		err := rows.Scan(&i, &h.ID, &label, &path, &sourcePath, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang,
+		var fromSource bool
+		err := rows.Scan(&i, &h.ID, &label, &path, &fromSource, &sourcePath, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang,
 			&h.Host, &h.Filename,
 			&modified, &created, &h.Size, &h.TextHash, &textSize, &off, &n, &packed, &body)
 		if err != nil {
 			return err
 		}
 		h.Path = document.ResultPath(path, sourcePath, h.Title)
-		h.Created, h.Labels = time.UnixMilli(created), []string{label}
+		h.Created, h.Labels, h.Written = time.UnixMilli(created), []string{label}, !fromSource
 		if modified.Valid {
 			h.Modified = time.UnixMilli(modified.Int64)
 			h.Timestamp = h.Modified
@@ -75,7 +76,7 @@ func (e *evaluator) hitRows(
 }
 
 // hitRowsQuery reads with a chunk the part of the text in which it begins.
-var hitRowsQuery = fmt.Sprintf(`SELECT j.key, d.doc_id, d.label, d.path, d.source_path, d.title, d.url,
+var hitRowsQuery = fmt.Sprintf(`SELECT j.key, d.doc_id, d.label, d.path, d.from_source, d.source_path, d.title, d.url,
 	d.mimetype, d.filetype, d.lang, d.host, d.filename,
 		d.modified, d.created, d.size, d.hash, d.text_size, c.off, c.len, t.size, t.body
 	FROM json_each(?1) j CROSS JOIN docs d ON d.id=j.value>>%[2]d LEFT JOIN chunks c ON c.id=j.value

@@ -235,6 +235,7 @@ func (r *row) hit() search.Hit {
 		ID: r.ID, URL: r.URL, Path: document.ResultPath(r.Path, r.SourcePath, r.Title), Title: r.Title,
 		Created: time.UnixMilli(r.Created), Size: r.Size, MIMEType: r.MIMEType,
 		FileType: r.FileType, Filename: r.Filename, Host: r.Host, Labels: []string{r.Label}, TextHash: r.Hash,
+		Written: !r.FromSource,
 	}
 	if r.Lang != "" {
 		h.Langs = []string{r.Lang}

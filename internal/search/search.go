@@ -202,13 +202,21 @@ type Page struct {
 	// has, if they are a third of its words or more.
 	Missing []string
 	// Partial reports whether not all documents were searched, because that took
-	// too long or because the words of some are indexed again.
+	// too long, because the words of some are indexed again, or because of Failed.
 	Partial bool
+	// Failed are the sources whose documents were not searched.
+	Failed []Failure
 	// Staged reports whether documents with some of the words of a plain query
 	// are among the hits. AllWords is the number of documents with all words
 	// that count.
 	Staged   bool
 	AllWords int
+}
+
+// A Failure is a source that a search could not ask.
+type Failure struct {
+	Label string // of the source
+	Err   error
 }
 
 // A Hit is a document in a search result. Strings, lists and times are empty if
@@ -243,6 +251,7 @@ type Hit struct {
 	Host     string
 	Langs    []string // ISO 639-1
 	Labels   []string
+	Written  bool // a user wrote it: it is not of a source; see Query.Written
 
 	// TextHash is "sha256:" followed by the hex digits of the hash of the
 	// service's text, or "" if it has no text.

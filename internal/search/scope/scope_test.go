@@ -1,11 +1,14 @@
 package scope_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
@@ -54,6 +57,77 @@ func TestContract(t *testing.T) {
 			return scope.New(open(t, append(docs, others()...)...), "finance", "hr", "docs")
 		},
 	})
+}
+
+// Notes are what users wrote in collections, under one label. The files of sources
+// with the labels of these collections stay outside.
+func TestNotes(t *testing.T) {
+	ctx := t.Context()
+	doc := func(id, label string, file bool) document.Document {
+		return document.Document{ID: id, Label: label, FromSource: file, Path: id + ".md", Title: id, Text: "the budget of " + id}
+	}
+	x := open(t, doc("file", "docs", true), doc("other", "secret", true), doc("plan", "plans", false),
+		doc("note", "docs", false), doc("leak", "secret", false), doc("private", "diary", false))
+	collections := func(context.Context) ([]string, error) { return []string{"plans", "docs", "secret"}, nil }
+	notes := []scope.Notes{{Label: "kb", Collections: collections}}
+	tests := []struct {
+		name   string
+		labels []string // of the scope
+		asked  []string
+		want   map[string]string // label by id
+	}{
+		{"notes alone", nil, nil, map[string]string{"plan": "kb", "note": "kb", "leak": "kb"}},
+		{"a folder and the notes", []string{"docs"}, nil,
+			map[string]string{"file": "docs", "note": "docs", "plan": "kb", "leak": "kb"}},
+		{"only the notes are asked", []string{"docs"}, []string{"kb"},
+			map[string]string{"note": "kb", "plan": "kb", "leak": "kb"}},
+		{"only the folder is asked", []string{"docs"}, []string{"docs"}, map[string]string{"file": "docs", "note": "docs"}},
+		{"a collection is no label", nil, []string{"plans"}, map[string]string{}},
+		{"nothing is asked", []string{"docs"}, []string{}, map[string]string{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := scope.WithNotes(x, tt.labels, notes)
+			page, err := s.Search(ctx, search.Query{Text: query.MustParse("budget"), Num: 10, Labels: tt.asked,
+				Facets: &search.Facets{Fields: []string{"label"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, counts, want := map[string]string{}, map[string]int{}, map[string]int{}
+			for _, h := range page.Hits {
+				got[h.ID] = h.Labels[0]
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || page.Total != len(tt.want) {
+				t.Errorf("%d documents are found (-want +got):\n%s", page.Total, diff)
+			}
+			for _, c := range page.Facets.Fields[0].Counts {
+				counts[c.Value] = c.Count
+			}
+			for _, label := range tt.want {
+				want[label]++
+			}
+			if diff := cmp.Diff(want, counts); diff != "" {
+				t.Errorf("facets (-want +got):\n%s", diff)
+			}
+			for _, id := range []string{"file", "other", "plan", "note", "leak", "private"} {
+				label, in := tt.want[id]
+				h, err := s.Find(ctx, id, tt.asked)
+				if (err == nil) != in || in && h.Labels[0] != label || !in && !errors.Is(err, errkind.NotFound) {
+					t.Errorf("Find(%s) = %+v, %v, want label %q", id, h, err, label)
+				}
+				if _, err := s.ReadText(ctx, id, tt.asked, 0, 10); (err == nil) != in {
+					t.Errorf("ReadText(%s) = %v", id, err)
+				}
+				if _, err := s.Sections(ctx, id, tt.asked); (err == nil) != in {
+					t.Errorf("Sections(%s) = %v", id, err)
+				}
+				places, err := s.Locate(ctx, id+".md", tt.asked)
+				if err != nil || (len(places) == 1) != in || in && places[0].Label != label {
+					t.Errorf("Locate(%s) = %v, %v, want label %q", id, places, err, label)
+				}
+			}
+		})
+	}
 }
 
 // Nothing outside the scope can be reached by asking for its label or its id.
