@@ -12,6 +12,7 @@ package errkind
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -165,13 +166,23 @@ func Message(err error) string {
 		return strings.Join(lines, "\n")
 	}
 	text := err.Error()
-	for _, kind := range []error{Invalid, NotFound, Conflict, Denied, Unauthorized, TooLarge, Unsupported, Busy,
-		Unavailable, Timeout, Corrupt, Usage} {
+	for _, kind := range kinds() {
 		if short, ok := strings.CutSuffix(text, ": "+kind.Error()); ok {
 			return short
 		}
 	}
 	return text
+}
+
+// kinds returns all kinds.
+func kinds() []error {
+	return []error{Invalid, NotFound, Conflict, Denied, Unauthorized, TooLarge, Unsupported, Busy, Unavailable, Timeout,
+		Corrupt, Usage}
+}
+
+// Known reports whether err has a kind. The text of an error without one is internal.
+func Known(err error) bool {
+	return slices.ContainsFunc(kinds(), func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // Retryable reports whether the same request may succeed later without a change

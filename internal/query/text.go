@@ -105,6 +105,16 @@ func (t Text) Tree() Node {
 // caller must not change them. It returns nil for other texts.
 func (t Text) Words() []string { return t.words }
 
+// SomeWords is the least number of words of a plain query for which some of them are enough.
+const SomeWords = 3
+
+// SomeSuffice reports whether the text has so many words that a document need not have
+// all of them.
+func (t Text) SomeSuffice() bool {
+	_, divided := Divide(t.words)
+	return t.kind == Words && (len(t.words) >= SomeWords || divided)
+}
+
 // Options returns the words with hyphens before them, such as -Xmx, that a document
 // must have in this form; see [Text.Code].
 func (t Text) Options() []string { return t.options }

@@ -59,7 +59,7 @@ func newPlan(text query.Text, languages []analysis.Language, anyWord bool) *Plan
 	}
 	typed := text.Words()
 	words, divided := significant(typed, languages)
-	p.Some = anyWord || len(typed) >= someWords || divided
+	p.Some = anyWord || len(typed) >= query.SomeWords || divided
 	p.Words = []Word{}
 	for _, w := range words {
 		if i := slices.IndexFunc(p.Words, func(o Word) bool { return o.Text == w }); i >= 0 && p.Some {

@@ -172,7 +172,6 @@ const (
 
 // Constants of the ranking.
 const (
-	someWords  = 3  // least number of words of a plain query for which some of them are enough
 	maxSigns   = 16 // signs of a query that are used
 	halfScore  = 10 // score of a chunk that becomes 0.5
 	ofDocument = 3  // chunks of a document that precede those of others
