@@ -34,7 +34,7 @@ func (t *Tools) connectorSearch(ctx context.Context, in connectorSearchArgs) (an
 	if err != nil {
 		return nil, err
 	}
-	return t.call(ctx, func(ctx context.Context) (any, error) {
+	return t.callSearch(ctx, func(ctx context.Context) (any, error) {
 		if err := r.run(ctx); err != nil {
 			return nil, err
 		}

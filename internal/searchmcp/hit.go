@@ -104,7 +104,7 @@ func (t *Tools) newHit(h *search.Hit, fields []string) *compact.Object {
 		v := fieldValue(h, name)
 		switch {
 		case v == nil, name == "digest" && len(h.Passages) > 0:
-		case name == "url" && fields == nil && t.saysNothing(h.URL):
+		case name == "url" && fields == nil && t.saysNothing(h):
 		default:
 			out.Add(name, v)
 		}
@@ -118,11 +118,11 @@ func (t *Tools) newHit(h *search.Hit, fields []string) *compact.Object {
 	return out
 }
 
-// saysNothing reports whether the url of a hit over folders is that of a file, which
-// people know by its path, or empty.
-func (t *Tools) saysNothing(url string) bool {
-	_, isFile := filePath(url)
-	return t.wording == OfFolders && (isFile || url == "")
+// saysNothing reports whether the url of a hit over folders is that of a file whose
+// path people know, or empty.
+func (t *Tools) saysNothing(h *search.Hit) bool {
+	_, isFile := filePath(h.URL)
+	return t.wording == OfFolders && (isFile && h.Path != "" || h.URL == "")
 }
 
 // passages returns passages as JSON objects.

@@ -1,6 +1,7 @@
 package searchmcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,7 +83,7 @@ func (t *Tools) search(ctx context.Context, in SearchArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.call(ctx, func(ctx context.Context) (any, error) {
+	return t.callSearch(ctx, func(ctx context.Context) (any, error) {
 		if err := r.run(ctx); err != nil {
 			return nil, err
 		}
@@ -91,6 +92,15 @@ func (t *Tools) search(ctx context.Context, in SearchArgs) (any, error) {
 		}
 		return &mcpserver.Result{Value: r.object(), Meta: map[string]any{"indexing": r.Indexing}}, nil
 	})
+}
+
+// callSearch is call for searches, which become jobs only over a Fess server.
+func (t *Tools) callSearch(ctx context.Context, run func(ctx context.Context) (any, error)) (any, error) {
+	if t.wording == OfFess {
+		return t.call(ctx, run)
+	}
+	answer, err := run(ctx)
+	return answer, t.explained(err)
 }
 
 // Search searches as the search tool does.
@@ -204,6 +214,15 @@ func (r *SearchResult) object() *compact.Object {
 	if r.AtLeast {
 		o.Add("totalIsLowerBound", true)
 	}
+	if len(r.Failed) > 0 {
+		failed := make([]*compact.Object, len(r.Failed))
+		for i, f := range r.Failed {
+			failed[i] = &compact.Object{}
+			failed[i].Add("source", f.Label)
+			failed[i].Add("message", digest(errkind.Message(f.Err), failureRunes))
+		}
+		o.Add("failed", failed)
+	}
 	if r.Hint != "" {
 		o.Add("hint", r.Hint)
 	}
@@ -262,7 +281,7 @@ func (t *Tools) query(in SearchArgs) (q search.Query, err error) {
 func nextStart(q search.Query, p *search.Page) int {
 	next := q.Start + len(p.Hits)
 	more := next < p.Total || p.AtLeast && len(p.Hits) == q.Num
-	if len(p.Hits) == 0 || !more || next+q.Num > search.Window {
+	if len(p.Hits) == 0 || !more || next+q.Num > cmp.Or(p.Window, search.Window) {
 		return 0
 	}
 	return next
@@ -273,9 +292,28 @@ const partialHint = "Not all documents were searched: there was not enough time,
 	"built again. " +
 	"Use fewer words, or more letters before a wildcard, or search again in a few seconds."
 
+// failureRunes limits the message about a source that a search could not ask.
+const failureRunes = 500
+
+// labelsOf returns the labels of the sources that a search could not ask.
+func labelsOf(failed []search.Failure) []string {
+	out := make([]string, len(failed))
+	for i, f := range failed {
+		out[i] = word(f.Label)
+	}
+	return out
+}
+
 // advise sets the hint of a result.
 func (t *Tools) advise(ctx context.Context, r *SearchResult) error {
 	switch {
+	case len(r.Failed) > 0 && len(r.Hits) > 0:
+		r.Hint = "Not searched: " + strings.Join(labelsOf(r.Failed), ", ") + ". The hits are those of the other sources."
+		return nil
+	case len(r.Failed) > 0:
+		r.Hint = "Nothing found, but not all sources were searched: " + strings.Join(labelsOf(r.Failed), ", ") +
+			". Search again later."
+		return nil
 	case r.Partial:
 		r.Hint = partialHint
 		return nil
