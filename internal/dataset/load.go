@@ -14,11 +14,13 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// A set is a dataset in memory. It is immutable, but for what is known about its
-// model.
-type set struct {
+// A Set is the contents of a dataset in memory. It is immutable, but for what is
+// known about its model. It can be used when the registry has loaded another state
+// of the dataset.
+type Set struct {
 	manifest  Manifest
 	docs      []Document
+	originals originals // of docs
 	words     *wordIndex
 	vectors   *vectors
 	model     string                              // that the metadata names
@@ -47,10 +49,10 @@ func (b *budget) take(bytes int64) error {
 	return nil
 }
 
-// load reads the files of a dataset. base is that of its wordIndex, and b the
-// memory that it may use. The set is nil if a rule is broken. Foreign files must
-// not end the program, so a panic is a finding, too.
-func load(ctx context.Context, m Manifest, p place, base int64, b *budget) (s *set, f findings) {
+// load reads the files of a dataset. base and written are those of its wordIndex,
+// and b the memory that it may use. The set is nil if a rule is broken. Foreign files
+// must not end the program, so a panic is a finding, too.
+func load(ctx context.Context, m Manifest, p place, base int64, written bool, b *budget) (s *Set, f findings) {
 	before := b.left
 	defer func() {
 		if r := recover(); r != nil {
@@ -64,14 +66,16 @@ func load(ctx context.Context, m Manifest, p place, base int64, b *budget) (s *s
 		return nil, f
 	}
 	f.pass(ruleMetadata, "%s", count(len(meta.Documents), "document"))
-	s = &set{manifest: m, docs: meta.Documents, model: meta.Model, meaning: meaning{probing: semaphore.NewWeighted(1)}}
+	s = &Set{manifest: m, docs: meta.Documents, model: meta.Model, meaning: meaning{probing: semaphore.NewWeighted(1)}}
 	file, x, err := readIndex(ctx, p.index, len(s.docs), b)
 	if err == nil {
 		s.vectors, err = newVectors(x, len(s.docs), meta.Dimensions, b, &f)
 	}
 	if err != nil {
 		f.fail(ruleIndexFile, "%s", errkind.Message(err))
-	} else if s.words, err = newWordIndex(ctx, base, s.docs, b); err != nil {
+	} else if s.originals, err = group(s.docs, b); err != nil {
+		f.fail(ruleMetadata, "%s", errkind.Message(err))
+	} else if s.words, err = newWordIndex(ctx, base, s, written, b); err != nil {
 		f.fail(ruleMetadata, "%s", errkind.Message(err))
 	}
 	if err != nil {

@@ -52,7 +52,7 @@ func (v *verdict) valid() bool {
 
 // embedderFor returns the embedder that made the vectors of the set, nil if there
 // is none, and the reason. The error is that of ctx.
-func (s *set) embedderFor(ctx context.Context) (embed.Embedder, Finding, error) {
+func (s *Set) embedderFor(ctx context.Context) (embed.Embedder, Finding, error) {
 	m := &s.meaning
 	v := m.known.Load()
 	if !v.valid() {
@@ -79,7 +79,7 @@ func (s *set) embedderFor(ctx context.Context) (embed.Embedder, Finding, error) 
 
 // probe compares stored vectors with those that embedders make of the stored
 // texts. The error is that of an embedder that could not be used.
-func (s *set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
+func (s *Set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 	f := func(status Status, format string, args ...any) Finding {
 		return Finding{ruleModel, status, fmt.Sprintf(format, args...)}
 	}
@@ -154,7 +154,7 @@ func (s *set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 
 // candidates returns the embedders that may have made the vectors: those with
 // the name of the model first.
-func (s *set) candidates(named string) []embed.Embedder {
+func (s *Set) candidates(named string) []embed.Embedder {
 	if s.embedders == nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func name(e embed.Embedder) string {
 
 // probeTexts returns the shortest texts of documents with vectors, and the
 // documents. A short text takes less time, and a model reads all of it.
-func (s *set) probeTexts() (texts []string, docs []int) {
+func (s *Set) probeTexts() (texts []string, docs []int) {
 	type candidate struct{ doc, size int }
 	var list []candidate
 	for i := range s.docs {
@@ -233,7 +233,7 @@ func embedInTime(ctx context.Context, e embed.Embedder, texts []string, kind emb
 // queryVector returns the vector of a query. A nil vector means that the vectors
 // are not used, and note says why, "" if that needs no explanation. The error is
 // that of ctx.
-func (s *set) queryVector(ctx context.Context, text string, made map[string][]float32) (
+func (s *Set) queryVector(ctx context.Context, text string, made map[string][]float32) (
 	v []float32, note string, err error) {
 	e, f, err := s.embedderFor(ctx)
 	if err != nil {

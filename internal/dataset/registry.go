@@ -39,6 +39,11 @@ type Options struct {
 	// datasets are searched by words.
 	Embedders func(model string) []embed.Embedder
 
+	// Written makes the words as they are written part of the indexes, and the parts
+	// of identifiers and the signs of code, for prefixes, wildcards and completion.
+	// [Registry.Search] does not need them.
+	Written bool
+
 	// MaxMemory limits the memory of all datasets together, in bytes, without
 	// vectors that stay in their files; 0 means 4 GiB. A dataset that does not fit
 	// is in Error until there is more.
@@ -89,7 +94,7 @@ type entry struct {
 	found    findings
 	failedAt time.Time
 	owner    string        // folder of the dataset with the same id that is used; "" if it is this one
-	set      *set          // nil if there is nothing to search
+	set      *Set          // nil if there is nothing to search
 	short    int64         // memory that was not enough for it, in bytes; 0 if that was not the cause
 	loaded   chan struct{} // closed if the state is not Loading
 }
@@ -201,7 +206,7 @@ func (r *Registry) Scan(ctx context.Context) error {
 		var f findings
 		b := &budget{left: r.left(entries, i), total: r.o.MaxMemory}
 		available := b.left
-		next.set, f = load(ctx, e.manifest, e.place, r.nextBase, b)
+		next.set, f = load(ctx, e.manifest, e.place, r.nextBase, r.o.Written, b)
 		if next.set == nil && b.short {
 			next.short = max(available, 1)
 		}
@@ -443,7 +448,7 @@ func (r *Registry) find(id string) (*entry, error) {
 }
 
 // get returns the set of a dataset, for which it waits.
-func (r *Registry) get(ctx context.Context, id string) (*set, error) {
+func (r *Registry) get(ctx context.Context, id string) (*Set, error) {
 	if err := r.wait(ctx); err != nil {
 		return nil, err
 	}

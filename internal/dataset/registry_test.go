@@ -44,8 +44,8 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	scan(t, r)
-	sets := func() map[string]*set {
-		m := map[string]*set{}
+	sets := func() map[string]*Set {
+		m := map[string]*Set{}
 		for _, e := range r.snapshot() {
 			m[e.id()] = e.set
 		}
@@ -153,7 +153,7 @@ func TestSearchWhileReloading(t *testing.T) {
 		t.Fatal(err)
 	}
 	scan(t, r)
-	if res, err := search(t.Context(), []*set{s}, Query{Text: "leave"}); err != nil || len(res.Hits) != 1 {
+	if res, err := search(t.Context(), []*Set{s}, Query{Text: "leave"}); err != nil || len(res.Hits) != 1 {
 		t.Errorf("search in a dataset that vanished: %v, %v", res, err)
 	}
 

@@ -131,7 +131,7 @@ func (r *Registry) Search(ctx context.Context, q Query) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets := make([]*set, 0, len(q.Datasets))
+	sets := make([]*Set, 0, len(q.Datasets))
 	for _, id := range q.Datasets {
 		s, err := r.get(ctx, id)
 		if err != nil {
@@ -152,7 +152,7 @@ func newDocID(set, doc int) docID     { return docID(set)<<32 | docID(doc) }
 func (d docID) split() (set, doc int) { return int(d >> 32), int(d & (1<<32 - 1)) }
 
 // search searches sets, of which there is at least one.
-func search(ctx context.Context, sets []*set, q Query) (*Result, error) {
+func search(ctx context.Context, sets []*Set, q Query) (*Result, error) {
 	topK := cmp.Or(q.TopK, sets[0].manifest.DefaultTopK)
 	words := newWordQuery(q.Text)
 	byWords, err := searchWords(ctx, sets, words, max(maxByWords, topK))
@@ -194,7 +194,7 @@ func search(ctx context.Context, sets []*set, q Query) (*Result, error) {
 
 // searchWords returns the documents that have a word, the best first, with
 // scores from 0 to 1.
-func searchWords(ctx context.Context, sets []*set, words wordQuery, most int) ([]fusion.Hit[docID], error) {
+func searchWords(ctx context.Context, sets []*Set, words wordQuery, most int) ([]fusion.Hit[docID], error) {
 	c := sets[0].words.alone
 	if len(sets) > 1 {
 		segments := make([]*segment.Segment, len(sets))
@@ -204,9 +204,10 @@ func searchWords(ctx context.Context, sets []*set, words wordQuery, most int) ([
 		c = collect(segments...)
 	}
 	var hits []fusion.Hit[docID]
-	bound, err := words.search(ctx, c, most, func(row int64, score float32) {
-		i := slices.IndexFunc(sets, func(s *set) bool { return s.words.base == row-row%rowsEach })
-		hits = append(hits, fusion.Hit[docID]{ID: newDocID(i, int(row%rowsEach)), Score: float64(score)})
+	bound, err := words.search(ctx, c, most, func(h segment.Hit) {
+		i := slices.IndexFunc(sets, func(s *Set) bool { return s.words.base == h.Row-h.Row%rowsEach })
+		doc := sets[i].originals.of(int(h.Row % rowsEach))[h.Chunk]
+		hits = append(hits, fusion.Hit[docID]{ID: newDocID(i, int(doc)), Score: float64(h.Score)})
 	})
 	for i := range hits {
 		hits[i].Score = min(hits[i].Score/float64(bound), 1)
@@ -217,7 +218,7 @@ func searchWords(ctx context.Context, sets []*set, words wordQuery, most int) ([
 // searchVectors returns the documents that are most similar to the query, with
 // their cosines, and those of byWords that have a vector. It adds to the notes of
 // res why the vectors of a set did not take part.
-func searchVectors(ctx context.Context, sets []*set, text string, byWords []fusion.Hit[docID], most int,
+func searchVectors(ctx context.Context, sets []*Set, text string, byWords []fusion.Hit[docID], most int,
 	res *Result) ([]fusion.Hit[docID], error) {
 	var hits []fusion.Hit[docID]
 	made := map[string][]float32{}
@@ -303,7 +304,7 @@ func searchError(ctx context.Context, err error) error {
 }
 
 // hit returns a document as a hit.
-func (s *set) hit(doc int, score float64, words wordQuery) Hit {
+func (s *Set) hit(doc int, score float64, words wordQuery) Hit {
 	d := &s.docs[doc]
 	title, where, id := d.label(doc)
 	return Hit{

@@ -11,9 +11,11 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
-// A wordIndex finds the documents of a dataset by their words. It is in memory.
+// A wordIndex finds the documents of a dataset by their words. It is in memory. A
+// document of the segment is an original, and its chunks are the documents of the
+// dataset.
 type wordIndex struct {
-	base    int64 // row of the first document; different for each wordIndex, so that several can be searched as one
+	base    int64 // row of the first original; different for each wordIndex, so that several can be searched as one
 	segment *segment.Segment
 	alone   *segment.Collection // of segment
 }
@@ -21,17 +23,30 @@ type wordIndex struct {
 // rowsEach is the number of rows that each wordIndex may use.
 const rowsEach = 1 << 32
 
-// newWordIndex returns an index of documents, which is taken from a budget.
-func newWordIndex(ctx context.Context, base int64, docs []Document, memory *budget) (*wordIndex, error) {
+// newWordIndex returns an index of the documents of a set, which is taken from a
+// budget. If written is true, it has also what [Options] say.
+func newWordIndex(ctx context.Context, base int64, s *Set, written bool, memory *budget) (*wordIndex, error) {
 	var b segment.Builder
-	for i := range docs {
-		if i%256 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		d := &docs[i]
+	n := 0
+	for i := range s.originals.len() {
+		records := s.originals.of(i)
+		d := &s.docs[records[0]]
 		b.Document(segment.Document{Row: base + int64(i), Title: slices.Collect(tokens(d.Title)),
 			Name: slices.Collect(tokens(d.Path))})
-		b.Chunk(indexed(d.Heading), indexed(d.Content), 1)
+		if written {
+			for x := range analysis.Analyze(d.Title, analysis.English) {
+				if x.Word != "" {
+					b.Word(x.Word, true)
+				}
+			}
+		}
+		for _, r := range records {
+			if n++; n%256 == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			d := &s.docs[r]
+			b.Chunk(indexed(d.Heading, false), indexed(d.Content, written), 1)
+		}
 	}
 	var out bytes.Buffer
 	if _, err := b.WriteTo(&out); err != nil {
@@ -40,23 +55,32 @@ func newWordIndex(ctx context.Context, base int64, docs []Document, memory *budg
 	if err := memory.take(int64(out.Len())); err != nil {
 		return nil, err
 	}
-	s, err := segment.Open(out.Bytes())
+	words, err := segment.Open(out.Bytes())
 	if err != nil {
 		return nil, err
 	}
-	return &wordIndex{base: base, segment: s, alone: collect(s)}, nil
+	return &wordIndex{base: base, segment: words, alone: collect(words)}, nil
 }
 
 func collect(segments ...*segment.Segment) *segment.Collection {
 	return segment.NewCollection(segments, make([]segment.Bits, len(segments)))
 }
 
-// indexed returns the tokens of a text for a segment. Words as written are not
-// needed.
-func indexed(text string) iter.Seq[segment.Token] {
+// indexed returns the tokens of a text for a segment, with the words as they are
+// written if written is true.
+func indexed(text string, written bool) iter.Seq[segment.Token] {
 	return func(yield func(segment.Token) bool) {
-		for t := range tokens(text) {
-			if !yield(segment.Token{Text: t}) {
+		if !written {
+			for t := range tokens(text) {
+				if !yield(segment.Token{Text: t}) {
+					return
+				}
+			}
+			return
+		}
+		for x := range analysis.Analyze(text, analysis.English) {
+			t := segment.Token{Text: x.Token, Word: x.Word, Beside: x.Beside}
+			if (t.Text != "" || t.Word != "") && !yield(t) {
 				return
 			}
 		}
@@ -107,11 +131,11 @@ func newWordQuery(text string) wordQuery {
 	return q
 }
 
-// search scores the documents that have any of the words. f is called with the
-// row of each and its score (BM25F), the best first; at most most times. The
-// result is a bound that no score exceeds.
+// search scores the documents that have any of the words (BM25F). f is called with
+// each, the best first; at most most times. The result is a bound that no score
+// exceeds.
 func (q wordQuery) search(ctx context.Context, c *segment.Collection, most int,
-	f func(row int64, score float32)) (bound float32, err error) {
+	f func(h segment.Hit)) (bound float32, err error) {
 	if len(q.tokens) == 0 {
 		return 0, nil
 	}
@@ -124,12 +148,12 @@ func (q wordQuery) search(ctx context.Context, c *segment.Collection, most int,
 			return 0, err
 		}
 	}
-	hits, err := s.Top(ctx, leaves, nil, most)
+	hits, err := s.TopChunks(ctx, leaves, nil, most)
 	if err != nil {
 		return 0, err
 	}
 	for _, h := range hits {
-		f(h.Row, h.Score)
+		f(h)
 	}
 	return s.Bound(leaves), nil
 }

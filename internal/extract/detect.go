@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"mime"
@@ -78,6 +79,16 @@ func extension(name string) string {
 // document, such as ~$a.docx.
 func isLock(name string) bool {
 	return strings.HasPrefix(path.Base(strings.ReplaceAll(name, `\`, "/")), "~$")
+}
+
+// TypeOf returns the media type of files with the extension of a name and Fess's name
+// of their type, as in [Text]. Both are "" if the extension is not known.
+func TypeOf(name string) (mediaType, fileType string) {
+	f, ok := byExtension[extension(name)]
+	if !ok {
+		return "", ""
+	}
+	return f.media, cmp.Or(f.group, "others")
 }
 
 // IsDocument reports whether a name has the extension of a document for people,

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -56,11 +55,11 @@ func (e *evaluator) field(ctx context.Context, n query.Node, field, text string)
 	case query.Prefix:
 		return e.selected(ctx, field, func(value string) bool { return strings.HasPrefix(value, text) })
 	case query.Wildcard:
-		glob, err := newGlob(text)
+		glob, err := query.ParseGlob(text)
 		if err != nil {
 			return nil, err
 		}
-		return e.selected(ctx, field, func(value string) bool { return glob.match(of(value)) })
+		return e.selected(ctx, field, func(value string) bool { return glob.Match(of(value)) })
 	}
 	if field == "doc_id" {
 		return e.docs(ctx, `SELECT id FROM docs WHERE doc_id=?`, text)
@@ -75,13 +74,13 @@ func (e *evaluator) field(ctx context.Context, n query.Node, field, text string)
 func (e *evaluator) inRange(ctx context.Context, r query.Range) (segment.Docs, error) {
 	switch r.Field {
 	case "timestamp", "last_modified":
-		within, err := between(r, e.dateBound)
+		within, err := query.Between(r, e.dateBound)
 		if err != nil {
 			return nil, err
 		}
 		return e.selectedNumbers(ctx, "modified", within)
 	case "content_length":
-		within, err := between(r, sizeBound)
+		within, err := query.Between(r, sizeBound)
 		if err != nil {
 			return nil, err
 		}
@@ -93,49 +92,11 @@ func (e *evaluator) inRange(ctx context.Context, r query.Range) (segment.Docs, e
 	if !isText(r.Field) {
 		return e.view.None(), nil
 	}
-	within, err := between(r, func(s string) (string, *string, error) { return s, nil, nil })
+	within, err := query.Between(r, func(s string) (string, *string, error) { return s, nil, nil })
 	if err != nil {
 		return nil, err
 	}
 	return e.selected(ctx, r.Field, within)
-}
-
-// between returns a function that reports whether a value is in a range. bound
-// parses one end of the range: from is the least value that the end stands for
-// and beyond the least value above those, nil if the end stands for a single
-// value. An end that stands for several values, such as a day, is in the range as
-// a whole or not at all.
-func between[T cmp.Ordered](r query.Range, bound func(string) (from T, beyond *T, err error)) (func(T) bool, error) {
-	above, below := func(T) bool { return true }, func(T) bool { return true }
-	if r.Low != "" && r.Low != "*" {
-		from, beyond, err := bound(r.Low)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case r.LowExcl && beyond != nil:
-			above = func(v T) bool { return v >= *beyond }
-		case r.LowExcl:
-			above = func(v T) bool { return v > from }
-		default:
-			above = func(v T) bool { return v >= from }
-		}
-	}
-	if r.High != "" && r.High != "*" {
-		from, beyond, err := bound(r.High)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case r.HighExcl:
-			below = func(v T) bool { return v < from }
-		case beyond != nil:
-			below = func(v T) bool { return v < *beyond }
-		default:
-			below = func(v T) bool { return v <= from }
-		}
-	}
-	return func(v T) bool { return above(v) && below(v) }, nil
 }
 
 // sizeBound parses a number of bytes.

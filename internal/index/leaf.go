@@ -154,12 +154,12 @@ func (g *gathering) prefix(ctx context.Context, text string) error {
 
 // wildcard adds the words that match a pattern.
 func (g *gathering) wildcard(ctx context.Context, pattern string) error {
-	glob, err := newGlob(analysis.Lower(pattern))
+	glob, err := query.ParseGlob(analysis.Lower(pattern))
 	if err != nil {
 		return err
 	}
-	g.leaf.match = glob.match
-	return g.words(ctx, glob.prefix(), glob.match)
+	g.leaf.match = glob.Match
+	return g.words(ctx, glob.Prefix(), glob.Match)
 }
 
 // fuzzy adds the words within a number of edits of text.
@@ -183,73 +183,6 @@ func mostFrequent(words []segment.Word, n int) []segment.Word {
 		return cmp.Or(cmp.Compare(b.Docs, a.Docs), strings.Compare(a.Text, b.Text))
 	})
 	return words[:min(len(words), n)]
-}
-
-// A glob is a wildcard pattern: literal characters, wildcards for one character
-// and for any number of characters.
-type glob []rune
-
-// The wildcards of a glob. Both are outside of Unicode.
-const (
-	anyRune  rune = -1
-	anyRunes rune = -2
-)
-
-// newGlob parses a wildcard pattern of a query.
-func newGlob(pattern string) (glob, error) {
-	if err := query.CheckGlob(pattern); err != nil {
-		return nil, err
-	}
-	var g glob
-	escaped := false
-	for _, r := range pattern {
-		switch {
-		case r == '\\' && !escaped:
-			escaped = true
-			continue
-		case r == '*' && !escaped:
-			r = anyRunes
-		case r == '?' && !escaped:
-			r = anyRune
-		}
-		g = append(g, r)
-		escaped = false
-	}
-	return g, nil
-}
-
-// prefix returns the literal beginning of the pattern.
-func (g glob) prefix() string {
-	n := slices.IndexFunc(g, func(r rune) bool { return r < 0 })
-	if n < 0 {
-		n = len(g)
-	}
-	return string(g[:n])
-}
-
-// match reports whether a word matches the pattern.
-func (g glob) match(word string) bool {
-	i, star, back := 0, -1, "" // back is the rest of word that the last star may still take from
-	for word != "" {
-		r, size := utf8.DecodeRuneInString(word)
-		switch {
-		case i < len(g) && g[i] == anyRunes:
-			star, back = i, word
-			i++
-		case i < len(g) && (g[i] == anyRune || g[i] == r):
-			i, word = i+1, word[size:]
-		case star >= 0:
-			_, size := utf8.DecodeRuneInString(back)
-			back = back[size:]
-			i, word = star+1, back
-		default:
-			return false
-		}
-	}
-	for i < len(g) && g[i] == anyRunes {
-		i++
-	}
-	return i == len(g)
 }
 
 // conditions returns what the leaves look for, for excerpts. Those for only some

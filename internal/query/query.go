@@ -9,13 +9,6 @@
 // All functions are safe for concurrent use.
 package query
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/knowhow-mcp/knowhow/internal/errkind"
-)
-
 // A Node is a part of a parsed query: an And, Or, Not, Term, Phrase, Prefix,
 // Wildcard, Fuzzy, Range, Boost or All (not a pointer to one).
 type Node interface{ node() }
@@ -220,17 +213,6 @@ func Identifier(word string, parts []string) Node {
 		all.Nodes = append(all.Nodes, Term{Text: p})
 	}
 	return Or{Nodes: []Node{n, Boost{Node: all, Factor: partsWeight}}}
-}
-
-// CheckGlob returns an error of kind Invalid for a wildcard pattern that may take
-// too long to be matched, because it is matched by backtracking.
-func CheckGlob(pattern string) error {
-	const maxSize, maxStars = 256, 8
-	if len(pattern) > maxSize || strings.Count(pattern, "*") > maxStars {
-		return fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxSize, maxStars,
-			errkind.Invalid)
-	}
-	return nil
 }
 
 // MaxFuzzyWord is the greatest length in runes of a word that is compared with
