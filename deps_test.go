@@ -97,8 +97,9 @@ var deps = map[string]string{
 	"searchmcp": "document search passage query fetch extract chunk job mcpserver compact sanitize spell",
 
 	// Datasets: search and creation know no server; the tools know no files.
-	"dataset":    "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
-	"datasetmcp": "dataset mcpserver schema",
+	"dataset":       "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
+	"datasetmcp":    "dataset mcpserver schema",
+	"datasetsearch": "analysis chunk dataset document extract passage query relevance retrieval sanitize search segment",
 
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.

@@ -82,7 +82,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, index, metadata []byte) {
 		put(t, p.index, string(index))
 		put(t, p.metadata, string(metadata))
-		s, found := load(t.Context(), Manifest{ID: "x", DefaultTopK: 5}, p, rowsEach, false, &budget{left: 1 << 30})
+		s, found := load(t.Context(), Manifest{ID: "x", DefaultTopK: 5}, p, RowsEach, false, &budget{left: 1 << 30})
 		for _, x := range found {
 			if strings.Contains(x.Message, "defect") || len(x.Message) > 2000 {
 				t.Fatal(x)

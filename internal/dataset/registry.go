@@ -201,7 +201,7 @@ func (r *Registry) Scan(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		r.nextBase += rowsEach
+		r.nextBase += RowsEach
 		next := *e
 		var f findings
 		b := &budget{left: r.left(entries, i), total: r.o.MaxMemory}

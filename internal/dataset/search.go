@@ -205,8 +205,8 @@ func searchWords(ctx context.Context, sets []*Set, words wordQuery, most int) ([
 	}
 	var hits []fusion.Hit[docID]
 	bound, err := words.search(ctx, c, most, func(h segment.Hit) {
-		i := slices.IndexFunc(sets, func(s *Set) bool { return s.words.base == h.Row-h.Row%rowsEach })
-		doc := sets[i].originals.of(int(h.Row % rowsEach))[h.Chunk]
+		i := slices.IndexFunc(sets, func(s *Set) bool { return s.words.base == h.Row-h.Row%RowsEach })
+		doc := sets[i].originals.of(int(h.Row % RowsEach))[h.Chunk]
 		hits = append(hits, fusion.Hit[docID]{ID: newDocID(i, int(doc)), Score: float64(h.Score)})
 	})
 	for i := range hits {

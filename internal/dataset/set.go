@@ -43,6 +43,10 @@ func (s *Set) PartOf(doc int) (original, place int) { return s.originals.find(do
 // must not change it.
 func (s *Set) Document(doc int) *Document { return &s.docs[doc] }
 
+// Label returns the clean title, path and id of a document. None of them is empty; the
+// path of a document without one is its id.
+func (s *Set) Label(doc int) (title, path, id string) { return s.docs[doc].label(doc) }
+
 // Segment returns the words of the dataset. Its documents are the originals in order,
 // and their chunks are their parts. The rows begin at base, which is another one for
 // each Set.

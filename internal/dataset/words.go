@@ -20,8 +20,8 @@ type wordIndex struct {
 	alone   *segment.Collection // of segment
 }
 
-// rowsEach is the number of rows that each wordIndex may use.
-const rowsEach = 1 << 32
+// RowsEach is the number of rows that the words of each Set may use; see [Set.Segment].
+const RowsEach = 1 << 32
 
 // newWordIndex returns an index of the documents of a set, which is taken from a
 // budget. If written is true, it has also what [Options] say.

@@ -3,8 +3,8 @@
 //
 // A search has three parts. It gathers candidates with one call of a [Store], decides
 // which of them answer the query, and reads these with another call. The decision is
-// code without a store, a context and a clock, so every store ranks alike. Package
-// index and package opensearch implement [Store]. A second call of Gather follows
+// code without a store, a context and a clock, so every store ranks alike. Packages
+// index, opensearch and datasetsearch implement [Store]. A second call of Gather follows
 // only if it finds other documents: for words that no document has, and for the
 // vector of a query that was not there in time.
 package retrieval

@@ -97,7 +97,11 @@ func (s *suite) listLabels(t *testing.T) {
 		got = append(got, l.Value)
 	}
 	slices.Sort(got)
-	if want := []string{"docs", "finance", "hr"}; !cmp.Equal(got, want) {
+	want := []string{"docs", "finance", "hr"}
+	if s.o.Label != "" {
+		want = []string{s.o.Label}
+	}
+	if !cmp.Equal(got, want) {
 		t.Errorf("Labels() = %q, want %q", got, want)
 	}
 }

@@ -31,12 +31,25 @@ type Options struct {
 	NoPassages bool // the service has no passages
 
 	NoTags bool // the service has no tags and must refuse to search for them
+
+	// Served returns a document of the corpus as the service has it, if it gives
+	// documents other IDs, labels or facts; nil means that it does not. A document
+	// without Modified has no time.
+	Served func(document.Document) document.Document
+
+	Label     string // the only label of the service, which it has without documents, too; "" if there may be several
+	NoWritten bool   // the service has no documents that users wrote
 }
 
 // Run runs the whole contract.
 func Run(t *testing.T, o Options) {
 	docs := Corpus()
-	s := suite{o: o, docs: docs, svc: o.Open(t, docs)}
+	s := suite{o: o, docs: docs, svc: o.Open(t, slices.Clone(docs))}
+	if o.Served != nil {
+		for i, d := range docs {
+			s.docs[i] = o.Served(d)
+		}
+	}
 	cases := []struct {
 		name string
 		run  func(*suite, *testing.T)
@@ -140,6 +153,16 @@ func (s *suite) want(keep func(document.Document) bool) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// placeOf returns the place of a document of the corpus, by its place in the corpus.
+func (s *suite) placeOf(inCorpus string) string {
+	for i, d := range Corpus() {
+		if place(d) == inCorpus {
+			return place(s.docs[i])
+		}
+	}
+	return ""
 }
 
 func place(d document.Document) string { return d.Label + "/" + d.Path }
