@@ -66,9 +66,10 @@ var deps = map[string]string{
 	"embed/static":      "embed embed/safetensors embed/tokenizer",
 	"embed/open":        "embed embed/bert embed/minilm embed/remote embed/static",
 
-	"fetch": "httpclient",
-	"site":  "fetch httpclient ignore",
-	"job":   "",
+	"fetch":   "httpclient",
+	"content": "chunk extract fetch search",
+	"site":    "fetch httpclient ignore",
+	"job":     "",
 
 	// The Fess client, the guarded listener of the servers, and MCP.
 	"httpclient": "",
@@ -94,7 +95,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// searchmcp sees search, never fess or index.
-	"searchmcp": "document search passage query fetch extract chunk job mcpserver compact sanitize spell",
+	"searchmcp": "document search passage query content chunk job mcpserver compact sanitize spell",
 
 	// Datasets: search and creation know no server; the tools know no files.
 	"dataset":       "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
@@ -105,7 +106,7 @@ var deps = map[string]string{
 	// cli that knows its keys.
 	"source":     "document repository site",
 	"repository": "sanitize",
-	"fessconfig": "config fess searchmcp fetch httpguard source",
+	"fessconfig": "config fess content fetch httpguard source",
 
 	// A search service restricted to some labels.
 	"search/scope": "document search",
@@ -123,7 +124,7 @@ var deps = map[string]string{
 
 	// What the servers serve: the data folder, the service of serve over it, and the
 	// bridge. They connect the packages above and know no flags.
-	"fessbridge": "fess fessconfig searchmcp fetch job mcpserver search",
+	"fessbridge": "content fess fessconfig searchmcp fetch job mcpserver search",
 	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open repository sanitize search search/scope " +
 		"site terminal",
 	"serving": "datafolder document source repository site indexing search/scope searchmcp fessserver job kb kbmcp kbserver console " +

@@ -1,5 +1,6 @@
 // Package fessbridge connects what a configuration of the bridge describes: the client
-// of a Fess server, what fetches documents, and the MCP tools over both.
+// of a Fess server and what fetches documents, and over both the MCP tools, or a
+// source of a search over several services.
 package fessbridge
 
 import (
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/content"
 	"github.com/knowhow-mcp/knowhow/internal/fess"
 	"github.com/knowhow-mcp/knowhow/internal/fessconfig"
 	"github.com/knowhow-mcp/knowhow/internal/fetch"
@@ -19,6 +21,60 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 )
+
+// A domain is what a bridge and a source ask: the client of the Fess server and what
+// reads the texts that the server does not send.
+type domain struct {
+	client    *fess.Client
+	documents *fetch.Fetcher
+	content   *content.Reader
+	labels    []string // in every call to Fess; nil for the whole index
+}
+
+// openDomain returns the domain of a configuration. It makes no request.
+func openDomain(c *fessconfig.Config, version string, log *slog.Logger) (*domain, error) {
+	client, err := fess.New(fess.Options{
+		BaseURL:            c.FessBaseURL,
+		API:                c.FessAPI,
+		PassThrough:        c.FessAuth.PassThrough,
+		AccessToken:        c.FessAuth.AccessToken,
+		CAFile:             c.TLS.CAFile,
+		InsecureSkipVerify: c.TLS.InsecureSkipVerify,
+		Timeout:            time.Duration(c.Timeouts.FessRequestTimeoutMs) * time.Millisecond,
+		MaxConns:           c.Limits.MaxInFlightRequests,
+		UserAgent:          "knowhow/" + version,
+		Log:                log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to Fess: %w", err)
+	}
+	documents, err := newFetcher(c, version)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	d := &domain{client: client, documents: documents}
+	if c.Domain.LabelFilter != "" {
+		d.labels = []string{c.Domain.LabelFilter}
+	}
+	d.content = content.New(content.Options{
+		Enabled:   c.ContentFetch.Enabled,
+		Fetch:     documents,
+		Copies:    client,
+		Labels:    d.labels,
+		MaxBytes:  int64(c.ContentFetch.MaxBytes),
+		FessCache: c.ContentFetch.FessCache,
+		EnablePDF: c.ContentFetch.EnablePDF,
+		Log:       log,
+	})
+	return d, nil
+}
+
+// close closes the connections.
+func (d *domain) close() {
+	d.documents.Close()
+	d.client.Close()
+}
 
 // Options configures a [Bridge].
 type Options struct {
@@ -32,69 +88,46 @@ type Options struct {
 type Bridge struct {
 	MCP *mcpserver.Server
 
-	o         Options
-	client    *fess.Client
-	documents *fetch.Fetcher
-	jobs      *job.Manager
+	o      Options
+	domain *domain
+	jobs   *job.Manager
 }
 
 // New returns a bridge. It does not ask Fess.
 func New(o Options) (*Bridge, error) {
 	c := o.Config
-	client, err := fess.New(fess.Options{
-		BaseURL:            c.FessBaseURL,
-		API:                c.FessAPI,
-		PassThrough:        c.FessAuth.PassThrough,
-		AccessToken:        c.FessAuth.AccessToken,
-		CAFile:             c.TLS.CAFile,
-		InsecureSkipVerify: c.TLS.InsecureSkipVerify,
-		Timeout:            time.Duration(c.Timeouts.FessRequestTimeoutMs) * time.Millisecond,
-		MaxConns:           c.Limits.MaxInFlightRequests,
-		UserAgent:          "knowhow/" + o.Version,
-		Log:                o.Log,
-	})
+	d, err := openDomain(c, o.Version, o.Log)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to Fess: %w", err)
-	}
-	documents, err := newFetcher(c, o.Version)
-	if err != nil {
-		client.Close()
 		return nil, err
 	}
-	b := &Bridge{o: o, client: client, documents: documents, jobs: job.New(job.Options{
+	b := &Bridge{o: o, domain: d, jobs: job.New(job.Options{
 		Threshold:  time.Duration(c.Timeouts.LongRunningThresholdMs) * time.Millisecond,
 		MaxRunning: c.Limits.MaxInFlightRequests,
 		Log:        o.Log,
 	})}
-	domain := searchmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description,
+	about := searchmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description,
 		Label: c.Domain.LabelFilter}
 	tools := searchmcp.New(searchmcp.Options{
-		Domain:        domain,
-		Backend:       client,
+		Domain:        about,
+		Backend:       d.client,
 		MaxPageSize:   c.Limits.MaxPageSize,
 		MaxChunkBytes: c.Limits.MaxChunkBytes,
 		Jobs:          b.jobs,
-		Content: &searchmcp.Content{
-			Enabled:   c.ContentFetch.Enabled,
-			Fetch:     documents,
-			MaxBytes:  int64(c.ContentFetch.MaxBytes),
-			FessCache: c.ContentFetch.FessCache,
-			EnablePDF: c.ContentFetch.EnablePDF,
-		},
-		Explain: c.Explain,
-		Log:     o.Log,
+		Content:       d.content,
+		Explain:       c.Explain,
+		Log:           o.Log,
 	})
 	b.MCP = mcpserver.New(mcpserver.Options{
 		Name:         "mcp-fess",
 		Title:        c.Domain.Name,
 		Version:      o.Version,
 		Instructions: tools.Instructions(),
-		Domain: &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description,
-			LabelFilter: domain.Label},
+		Domain: &mcpserver.Domain{ID: about.ID, Name: about.Name, Description: about.Description,
+			LabelFilter: about.Label},
 		Revision:    o.Revision,
 		MaxInFlight: c.Limits.MaxInFlightRequests,
 		Log:         o.Log,
-		Header:      callersToken(c),
+		Header:      Header(c),
 	})
 	tools.Register(b.MCP)
 	return b, nil
@@ -121,11 +154,10 @@ func newFetcher(c *fessconfig.Config, version string) (*fetch.Fetcher, error) {
 	return fetcher, nil
 }
 
-// callersToken returns the function that stores the token from a caller's
-// header, with which the client calls Fess. It is nil unless
-// fessAuth.passThrough is set: otherwise an unused header would determine the
-// owner of jobs.
-func callersToken(c *fessconfig.Config) func(context.Context, http.Header) context.Context {
+// Header returns the function that stores the token from a caller's header, with
+// which the client calls Fess. It is nil unless fessAuth.passThrough is set:
+// otherwise an unused header would determine the owner of jobs.
+func Header(c *fessconfig.Config) func(context.Context, http.Header) context.Context {
 	if !c.FessAuth.PassThrough {
 		return nil
 	}
@@ -146,8 +178,7 @@ func (b *Bridge) Close(ctx context.Context) {
 	if err := b.jobs.Close(ctx); err != nil {
 		b.o.Log.Warn("leaving jobs behind that do not end", "error", err)
 	}
-	b.documents.Close()
-	b.client.Close()
+	b.domain.close()
 }
 
 // Check logs a warning if Fess does not answer or is not healthy. In that state, each
@@ -157,7 +188,7 @@ func (b *Bridge) Check(ctx context.Context) {
 	if c.FessAuth.PassThrough {
 		return
 	}
-	health, err := b.client.Health(ctx)
+	health, err := b.domain.client.Health(ctx)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:

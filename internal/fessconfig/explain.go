@@ -4,13 +4,13 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/knowhow-mcp/knowhow/internal/content"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/fess"
 	"github.com/knowhow-mcp/knowhow/internal/fetch"
-	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 )
 
-// Explain adds to an error of packages fess, searchmcp and fetch the key that it
+// Explain adds to an error of packages fess, content and fetch the key that it
 // is due to, so that the message states what to change. Other errors are
 // returned unchanged.
 func (c *Config) Explain(err error) error {
@@ -35,12 +35,12 @@ func (c *Config) advice(reason errkind.Reason) string {
 		return " (fessAuth.accessToken)"
 	case fess.CAReason:
 		return " (tls.caFile)"
-	case searchmcp.DisabledReason:
+	case content.DisabledReason:
 		return "; set contentFetch.enabled to true in the configuration"
-	case searchmcp.PDFReason:
+	case content.PDFReason:
 		return "; set contentFetch.enablePdf to true in the configuration"
 	case fetch.SchemeReason:
-		if c.ContentFetch.FessCache == searchmcp.CacheAlways {
+		if c.ContentFetch.FessCache == content.CacheAlways {
 			return c.schemes() + "; Fess has no copy of the document that can be read"
 		}
 		return c.schemes() + `; set contentFetch.fessCache to "always" to read the copy that Fess stored, if there is one`

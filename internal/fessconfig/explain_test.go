@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/knowhow-mcp/knowhow/internal/content"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/fess"
 	"github.com/knowhow-mcp/knowhow/internal/fetch"
-	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 )
 
 func TestExplain(t *testing.T) {
@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 		{"a redirect", fmt.Errorf("following a redirect: %w",
 			denied(fetch.RedirectSchemeReason, `the scheme "ftp" is not allowed`)), "policy",
 			`following a redirect: the scheme "ftp" is not allowed: contentFetch.allowedSchemes has http, https`},
-		{"no PDF", denied(searchmcp.PDFReason, "PDF conversion is disabled"), "policy",
+		{"no PDF", denied(content.PDFReason, "PDF conversion is disabled"), "policy",
 			"PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration"},
 		{"a timeout", fmt.Errorf("following a redirect: %w", remote), "policy",
 			"following a redirect: the document did not arrive in time; try again, or raise contentFetch.timeoutMs (/doc, status 504)"},
@@ -59,7 +59,7 @@ func TestExplain(t *testing.T) {
 	}
 	// Every reason has its advice.
 	for _, reason := range []errkind.Reason{fess.AddressReason, fess.TokenReason, fess.CAReason,
-		searchmcp.DisabledReason, searchmcp.PDFReason, fetch.SchemeReason,
+		content.DisabledReason, content.PDFReason, fetch.SchemeReason,
 		fetch.RedirectSchemeReason, fetch.HostReason, fetch.PrivateReason, fetch.ReservedReason, fetch.SizeReason,
 		fetch.TimeReason, fetch.ProxyReason} {
 		if defaults().advice(reason) == "" {

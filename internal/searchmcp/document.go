@@ -155,8 +155,8 @@ func (t *Tools) hash(h *search.Hit) (sum, of string) {
 	if h.TextHash != "" {
 		return h.TextHash, ofContent
 	}
-	if text := t.texts.get(h.ID); text != nil && text.stamp == stampOf(h) {
-		return text.hash, ofContent
+	if text := t.content.Cached(h.ID); text != nil && text.IsOf(h) {
+		return text.Hash, ofContent
 	}
 	timestamp, _ := knownTime(h.Timestamp).(string)
 	facts, err := json.Marshal([]string{h.Title, h.URL, h.Digest.Text, h.ID, timestamp})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/compact"
+	"github.com/knowhow-mcp/knowhow/internal/content"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/job"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
@@ -20,13 +21,10 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
-// The phases of an upstream call (FRS 9.2), as reported in its progress. The
-// states queued and done come from the job.
-const (
-	phaseFetching   = "fetching"
-	phaseConverting = "converting"
-	phaseChunking   = "chunking"
-)
+// phaseChunking is the last phase of an upstream call (FRS 9.2), as reported in its
+// progress. The phases before it are those of package content, and the states queued and
+// done come from the job.
+const phaseChunking = "chunking"
 
 // A work is an upstream call that may outlast its request.
 type work struct {
@@ -99,7 +97,7 @@ func (t *Tools) share(ctx context.Context, w work) (answer any, shared bool, err
 		Owner: owner,
 		Run: func(ctx context.Context, report job.Report) (any, error) {
 			ran.Store(true)
-			report(0, 0, phaseFetching)
+			report(0, 0, content.PhaseFetching)
 			answer, err := w.run(ctx, report)
 			if err = t.explained(err); err != nil {
 				err = &failure{err, mcpserver.DescribeError(outlasting, err)}

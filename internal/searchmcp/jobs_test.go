@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/content"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/fetch"
 	"github.com/knowhow-mcp/knowhow/internal/job"
@@ -595,7 +596,7 @@ func TestKeptResultIsChecked(t *testing.T) {
 					defer jobs.Close(t.Context())
 					f := &slowBackend{fakeBackend: &fakeBackend{docs: []fakeDoc{tt.before}}, takes: slow}
 					b := New(Options{Domain: finance, Backend: f, Jobs: jobs,
-						Content: &Content{Enabled: true, Fetch: onePage{}}})
+						Content: content.New(content.Options{Enabled: true, Fetch: onePage{}})})
 					if _, _, isJob := shownAnswer(read(b)); !isJob {
 						t.Fatal("the first read is no job")
 					}

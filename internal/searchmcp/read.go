@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/knowhow-mcp/knowhow/internal/chunk"
+	"github.com/knowhow-mcp/knowhow/internal/content"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/job"
@@ -283,12 +284,7 @@ func (t *Tools) isCurrent(ctx context.Context, p *Piece) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return h.TextHash == p.Hash || h.TextHash == "" && p.stamp == stampOf(h), nil
-}
-
-// stampOf returns the metadata of a document that changes with its text.
-func stampOf(h *search.Hit) string {
-	return fmt.Sprint(h.URL, h.Timestamp, h.Modified, h.Size)
+	return h.TextHash == p.Hash || h.TextHash == "" && p.stamp == content.Stamp(h), nil
 }
 
 // textPlace returns the place of a cursor in a document's text. The cursor ""
@@ -378,8 +374,8 @@ func prefixLen(s string, n int) int {
 // checks that the document belongs to the domain. The second result is the
 // document's stamp; it is "" if the service has the text.
 func (t *Tools) window(ctx context.Context, id string, from place, report job.Report) (*search.Text, string, error) {
-	text := t.texts.get(id)
-	if text == nil || from.mark == nil || !from.isIn(text.hash) {
+	text := t.content.Cached(id)
+	if text == nil || from.mark == nil || !from.isIn(text.Hash) {
 		text = nil
 		found, err := t.backend.ReadText(ctx, id, t.labels, from.offset, t.maxChunkBytes)
 		if err == nil {
@@ -395,14 +391,14 @@ func (t *Tools) window(ctx context.Context, id string, from place, report job.Re
 		return nil, "", err
 	}
 	if text == nil {
-		if text, err = t.acquire(ctx, h, report); err != nil {
+		if text, err = t.content.Read(ctx, h, report); err != nil {
 			return nil, "", err
 		}
-		report(progressChunking, progressTotal, phaseChunking)
+		report(content.ProgressRead, content.ProgressTotal, phaseChunking)
 	}
-	w := search.WindowOf(text.text, from.offset, t.maxChunkBytes)
-	w.URL, w.Hash = h.URL, text.hash
-	return w, stampOf(h), nil
+	w := search.WindowOf(text.Body, from.offset, t.maxChunkBytes)
+	w.URL, w.Hash = h.URL, text.Hash
+	return w, content.Stamp(h), nil
 }
 
 // find looks up a document of the domain.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/knowhow-mcp/knowhow/internal/content"
 	"github.com/knowhow-mcp/knowhow/internal/job"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 	"github.com/knowhow-mcp/knowhow/internal/search"
@@ -61,8 +62,6 @@ type Options struct {
 
 	// Backend is the search service. It is required. If it is a
 	// [search.Indexer], every search result contains the progress of indexing.
-	// If it has the method StoredCopy of package fess's Client, stored copies
-	// of documents are read if it has no text.
 	Backend search.Service
 
 	Wording Wording
@@ -90,9 +89,8 @@ type Options struct {
 	// callers could not query a job.
 	Jobs *job.Manager
 
-	// Content configures the sources of texts that Backend does not have; nil
-	// means none.
-	Content *Content
+	// Content reads the texts that Backend does not have; nil means none.
+	Content *content.Reader
 
 	// Explain adds to an error how the operator sets the option that the error
 	// is due to; see [errkind.ReasonOf]. nil adds nothing.
@@ -120,9 +118,7 @@ type Tools struct {
 	jobs    *job.Manager // nil if there are no jobs
 	changes atomic.Int64 // how often a document was found to have changed
 
-	content   *Content   // nil if texts are not fetched
-	texts     *texts     // nil without content
-	converter *converter // nil without content
+	content *content.Reader // nil if there is none
 }
 
 // New returns the tools that the options describe.
@@ -139,14 +135,7 @@ func New(o Options) *Tools {
 		explain:       o.Explain,
 		log:           o.Log,
 		jobs:          o.Jobs,
-	}
-	if o.Content != nil {
-		c := *o.Content
-		if c.MaxBytes <= 0 {
-			c.MaxBytes = defaultMaxContent
-		}
-		// A text may be larger than the document that contained it.
-		t.content, t.texts = &c, newTexts(max(minTexts, 2*c.MaxBytes))
+		content:       o.Content,
 	}
 	if o.Domain.Label != "" {
 		t.labels = []string{o.Domain.Label}
@@ -166,9 +155,6 @@ func New(o Options) *Tools {
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
-	}
-	if t.content != nil {
-		t.converter = newConverter(t.log)
 	}
 	return t
 }

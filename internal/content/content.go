@@ -1,4 +1,6 @@
-package searchmcp
+// Package content reads the texts of documents that a search service does not have: of
+// the copies that the service stored, or of the documents at their URLs.
+package content
 
 import (
 	"bytes"
@@ -16,7 +18,6 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/extract"
 	"github.com/knowhow-mcp/knowhow/internal/fetch"
-	"github.com/knowhow-mcp/knowhow/internal/job"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
@@ -32,128 +33,167 @@ type Fetcher interface {
 	Get(ctx context.Context, url string, report func(done, total int64)) (*fetch.Document, error)
 }
 
-// Content configures the sources of texts that the service does not have.
-type Content struct {
-	Enabled bool    // false disables them
+// Copies are the copies of the original documents that a service stored. The client
+// of package fess implements it.
+type Copies interface {
+	// StoredCopy returns the copy of a document. It looks the document up like
+	// Find. If there is no copy, the error is of kind Unsupported.
+	StoredCopy(ctx context.Context, id string, labels []string) (*search.StoredCopy, error)
+}
+
+// Options configure a Reader.
+type Options struct {
+	Enabled bool    // false refuses every text
 	Fetch   Fetcher // required if Enabled
 
-	// MaxBytes is the size limit of a fetched document in bytes, which also determines
-	// the size of the cache of texts; 0 means 5 MiB.
-	MaxBytes int64
+	Copies Copies   // nil if the service stores none
+	Labels []string // of the documents whose copies may be read; nil means any
 
 	// FessCache determines when the copy stored by the service is read before
 	// the document's URL is fetched: CacheAlways; CacheNever; CachePolicy (also
 	// ""), only if Fetch may fetch the URL.
 	FessCache string
 
+	// MaxBytes is the size limit of a fetched document in bytes, which also determines
+	// the size of the cache of texts; 0 means 5 MiB.
+	MaxBytes int64
+
 	EnablePDF bool // convert PDF documents
+
+	Log *slog.Logger // nil discards
 }
 
 // Options that an error can be due to; see [errkind.ReasonOf].
 const (
-	DisabledReason errkind.Reason = "searchmcp: Content.Enabled"
-	PDFReason      errkind.Reason = "searchmcp: Content.EnablePDF"
+	DisabledReason errkind.Reason = "content: Options.Enabled"
+	PDFReason      errkind.Reason = "content: Options.EnablePDF"
 )
 
-// The values of [Content.FessCache].
+// The values of [Options.FessCache].
 const (
 	CachePolicy = "policy"
 	CacheAlways = "always"
 	CacheNever  = "never"
 )
 
-// Progress of reading a document, on a scale up to progressTotal, at the
-// beginning of each phase.
+// The phases of reading a document, as reported in its progress.
 const (
-	progressTotal      = 100
-	progressConverting = 80
-	progressChunking   = 95
+	PhaseFetching   = "fetching"
+	PhaseConverting = "converting"
 )
 
-const defaultMaxContent = 5 << 20
+// Progress of reading a document, on a scale up to ProgressTotal. What follows
+// reading begins at ProgressRead.
+const (
+	ProgressTotal      = 100
+	ProgressRead       = 95
+	progressConverting = 80
+)
 
-// acquire returns a text that the service does not have: from the service's
-// stored copy or from the document's URL. The text is cached for the following
-// chunks.
-func (t *Tools) acquire(ctx context.Context, h *search.Hit, report job.Report) (*cachedText, error) {
-	if !t.content.Enabled {
+const defaultMaxBytes = 5 << 20
+
+// A Reader reads texts and caches them. Its methods are safe for concurrent use. A nil
+// Reader has no texts.
+type Reader struct {
+	o         Options
+	texts     *texts
+	converter *converter
+}
+
+// New returns a reader.
+func New(o Options) *Reader {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	// A text may be larger than the document that contained it.
+	return &Reader{o: o, texts: newTexts(max(minTexts, 2*o.MaxBytes)), converter: newConverter(o.Log)}
+}
+
+// Cached returns the text of a document that was read last, or nil if it is not
+// cached. It does not check whether the caller may read the document.
+func (r *Reader) Cached(id string) *Text {
+	if r == nil {
+		return nil
+	}
+	return r.texts.get(id)
+}
+
+// A Report reports how far reading is: done of total, and the phase.
+type Report = func(done, total float64, phase string)
+
+// Read returns the text of a document that the service does not have: of the service's
+// stored copy or of the document at its URL. The text is cached.
+func (r *Reader) Read(ctx context.Context, h *search.Hit, report Report) (*Text, error) {
+	if !r.o.Enabled {
 		return nil, &errkind.Restriction{Reason: DisabledReason,
 			Err: fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled: %w",
 				h.ID, errkind.Denied)}
 	}
-	report(0, progressTotal, phaseFetching)
-	body, err := t.original(ctx, h, report)
+	report(0, ProgressTotal, PhaseFetching)
+	body, err := r.original(ctx, h, report)
 	if err != nil {
 		return nil, err
 	}
-	text := &cachedText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
-	if text.cost() > t.texts.max {
+	text := &Text{Body: body, Hash: chunk.Hash(body), id: h.ID, stamp: Stamp(h)}
+	if text.cost() > r.texts.max {
 		return nil, &errkind.Restriction{Reason: fetch.SizeReason,
 			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body),
 				errkind.TooLarge)}
 	}
-	t.texts.put(text)
+	r.texts.put(text)
 	return text, nil
 }
 
 // original returns the text of the stored copy, if the configuration permits that
 // and there is one, and otherwise that of the document at its URL.
-func (t *Tools) original(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
-	refused := t.content.Fetch.Check(h.URL)
-	if how := t.content.FessCache; how == CacheAlways || how != CacheNever && refused == nil {
-		body, err := t.fromCopy(ctx, h, report)
+func (r *Reader) original(ctx context.Context, h *search.Hit, report Report) (string, error) {
+	refused := r.o.Fetch.Check(h.URL)
+	if how := r.o.FessCache; how == CacheAlways || how != CacheNever && refused == nil {
+		body, err := r.fromCopy(ctx, h, report)
 		if err == nil || ctx.Err() != nil {
 			return body, ctx.Err()
 		}
-		t.log.Debug("reading a stored copy", "doc_id", h.ID, "error", err)
+		r.o.Log.Debug("reading a stored copy", "doc_id", h.ID, "error", err)
 	}
 	if refused != nil {
 		return "", refused
 	}
-	doc, err := t.content.Fetch.Get(ctx, h.URL, func(done, total int64) {
+	doc, err := r.o.Fetch.Get(ctx, h.URL, func(done, total int64) {
 		part := float64(done) / float64(max(done, total, 1))
 		if total <= 0 {
-			part = float64(done) / float64(max(done, t.content.MaxBytes))
+			part = float64(done) / float64(max(done, r.o.MaxBytes))
 		}
-		report(math.Round(part*progressConverting), progressTotal, phaseFetching)
+		report(math.Round(part*progressConverting), ProgressTotal, PhaseFetching)
 	})
 	if err != nil {
 		return "", err
 	}
-	return t.convert(ctx, doc.URL, doc.MediaType, doc.Data, report)
-}
-
-// A copyReader reads the copies of the original documents that a service
-// stored.
-type copyReader interface {
-	// StoredCopy returns the copy of a document. It looks the document up like
-	// Find. If there is no copy, the error is of kind Unsupported.
-	StoredCopy(ctx context.Context, id string, labels []string) (*search.StoredCopy, error)
+	return r.convert(ctx, doc.URL, doc.MediaType, doc.Data, report)
 }
 
 // fromCopy returns the text of the copy that the service stored.
-func (t *Tools) fromCopy(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
-	r, ok := t.backend.(copyReader)
-	if !ok {
+func (r *Reader) fromCopy(ctx context.Context, h *search.Hit, report Report) (string, error) {
+	if r.o.Copies == nil {
 		return "", fmt.Errorf("the service stores no copies: %w", errkind.Unsupported)
 	}
-	stored, err := r.StoredCopy(ctx, h.ID, t.labels)
+	stored, err := r.o.Copies.StoredCopy(ctx, h.ID, r.o.Labels)
 	if err != nil {
 		return "", err
 	}
-	return t.convert(ctx, h.URL, stored.MediaType, stored.Data, report)
+	return r.convert(ctx, h.URL, stored.MediaType, stored.Data, report)
 }
 
 // convert turns a document from an address into plain text.
-func (t *Tools) convert(
-	ctx context.Context, address, mediaType string, data []byte, report job.Report,
-) (string, error) {
-	report(progressConverting, progressTotal, phaseConverting)
-	if isPDF(mediaType, data) && !t.content.EnablePDF {
+func (r *Reader) convert(ctx context.Context, address, mediaType string, data []byte, report Report) (string, error) {
+	report(progressConverting, ProgressTotal, PhaseConverting)
+	if isPDF(mediaType, data) && !r.o.EnablePDF {
 		return "", &errkind.Restriction{Reason: PDFReason,
 			Err: fmt.Errorf("PDF conversion is disabled: %w", errkind.Denied)}
 	}
-	text, err := t.converter.convert(ctx, extract.Input{Name: pathOf(address), MediaType: mediaType, Data: data,
+	text, err := r.converter.convert(ctx, extract.Input{Name: pathOf(address), MediaType: mediaType, Data: data,
 		Verbatim: true, Single: true})
 	switch {
 	case ctx.Err() != nil:

@@ -1,8 +1,11 @@
-package searchmcp
+package content
 
 import (
 	"container/list"
+	"fmt"
 	"sync"
+
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // minTexts is the minimum capacity of the cache, in bytes.
@@ -11,16 +14,24 @@ const minTexts = 32 << 20
 // textCost is the approximate size of a cached text, in addition to its bytes.
 const textCost = 512
 
-// A cachedText is the text of a document that the service does not have,
-// extracted from a copy or from the document at its URL.
-type cachedText struct {
+// A Text is the text of a document that the service does not have.
+type Text struct {
+	Body string
+	Hash string // "sha256:" and the hex digits of the hash of Body
+
 	id    string
-	stamp string // of the document when it was read, by stampOf
-	hash  string
-	text  string
+	stamp string // of the document when it was read
 }
 
-func (t *cachedText) cost() int64 { return int64(len(t.text)) + textCost }
+// IsOf reports whether t is the text of a document as it is now.
+func (t *Text) IsOf(h *search.Hit) bool { return t.id == h.ID && t.stamp == Stamp(h) }
+
+func (t *Text) cost() int64 { return int64(len(t.Body)) + textCost }
+
+// Stamp returns the metadata of a document that changes with its text.
+func Stamp(h *search.Hit) string {
+	return fmt.Sprint(h.URL, h.Timestamp, h.Modified, h.Size)
+}
 
 // texts caches the most recently used texts, so that all chunks are cut from
 // the same text. For each document it contains the newest text.
@@ -30,16 +41,13 @@ type texts struct {
 	mu   sync.Mutex
 	size int64
 	byID map[string]*list.Element
-	used list.List // of *cachedText, the most recently used one in front
+	used list.List // of *Text, the most recently used one in front
 }
 
 func newTexts(max int64) *texts { return &texts{max: max, byID: map[string]*list.Element{}} }
 
 // get returns the text of a document, or nil if it is not cached.
-func (c *texts) get(id string) *cachedText {
-	if c == nil {
-		return nil
-	}
+func (c *texts) get(id string) *Text {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.byID[id]
@@ -47,12 +55,12 @@ func (c *texts) get(id string) *cachedText {
 		return nil
 	}
 	c.used.MoveToFront(e)
-	return e.Value.(*cachedText)
+	return e.Value.(*Text)
 }
 
 // put adds a text, replaces an older one of the same document, and drops the
 // least recently used texts. A text that is larger than the cache is not added.
-func (c *texts) put(t *cachedText) {
+func (c *texts) put(t *Text) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.byID[t.id]; e != nil {
@@ -69,7 +77,7 @@ func (c *texts) put(t *cachedText) {
 }
 
 func (c *texts) dropLocked(e *list.Element) {
-	t := c.used.Remove(e).(*cachedText)
+	t := c.used.Remove(e).(*Text)
 	delete(c.byID, t.id)
 	c.size -= t.cost()
 }
