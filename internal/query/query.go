@@ -9,6 +9,8 @@
 // All functions are safe for concurrent use.
 package query
 
+import "strings"
+
 // A Node is a part of a parsed query: an And, Or, Not, Term, Phrase, Prefix,
 // Wildcard, Fuzzy, Range, Boost or All (not a pointer to one).
 type Node interface{ node() }
