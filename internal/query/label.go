@@ -1,0 +1,278 @@
+package query
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// WithLabel returns a text for documents that all have one label and no other: it
+// has no conditions on labels, because each is met by all of these documents or by
+// none. A text without such conditions is returned as it is. ok is false if no document
+// can match t. The error is of kind errkind.Invalid.
+func (t Text) WithLabel(label string) (u Text, ok bool, err error) {
+	r := resolver{label: label}
+	n := r.resolve(t.Tree())
+	switch {
+	case !r.found:
+		return t, true, nil
+	case n == nil:
+		return Text{}, false, nil
+	}
+	var b strings.Builder
+	writeNode(&b, n)
+	if u, err = Parse(b.String()); err != nil {
+		return Text{}, false, err // the text is too long in this form
+	}
+	u.typed, u.options, u.relaxed = t.typed, t.options, t.relaxed
+	return u, true, nil
+}
+
+// A resolver replaces the conditions on labels in a tree.
+type resolver struct {
+	label string
+	found bool // there are such conditions
+}
+
+// resolve returns a node without conditions on labels, or nil if it matches nothing.
+// The result is All, or contains no All that says nothing.
+func (r *resolver) resolve(n Node) Node {
+	switch n := n.(type) {
+	case And:
+		return r.and(n)
+	case Or:
+		return r.or(n)
+	case Not:
+		switch inner := r.resolve(n.Node).(type) {
+		case nil:
+			return All{}
+		case All:
+			return nil
+		default:
+			return Not{inner}
+		}
+	case Boost:
+		switch inner := r.resolve(n.Node).(type) {
+		case nil, All:
+			return inner
+		default:
+			return Boost{inner, n.Factor}
+		}
+	case Term:
+		return r.condition(n.Field, n, func() bool { return n.Text == r.label })
+	case Phrase:
+		return r.condition(n.Field, n, func() bool { return n.Text == r.label })
+	case Fuzzy:
+		return r.condition(n.Field, n, func() bool { return n.Text == r.label })
+	case Prefix:
+		return r.condition(n.Field, n, func() bool { return strings.HasPrefix(r.label, n.Text) })
+	case Wildcard:
+		return r.condition(n.Field, n, func() bool {
+			g, err := ParseGlob(n.Pattern)
+			return err == nil && g.Match(r.label)
+		})
+	case Range:
+		return r.condition(n.Field, n, func() bool {
+			in, err := Between(n, func(s string) (string, *string, error) { return s, nil, nil })
+			return err == nil && in(r.label)
+		})
+	}
+	return n
+}
+
+// condition returns a condition on a field. That on labels is All if it is met, and
+// nil if it is not.
+func (r *resolver) condition(field string, n Node, met func() bool) Node {
+	if field != "label" {
+		return n
+	}
+	r.found = true
+	if met() {
+		return All{}
+	}
+	return nil
+}
+
+func (r *resolver) and(n And) Node {
+	var and And
+	matches := true
+	for _, m := range n.Nodes {
+		switch m := r.resolve(m).(type) {
+		case nil:
+			matches = false // the others may have conditions on labels, too
+		case All:
+		default:
+			and.Nodes = append(and.Nodes, m)
+		}
+	}
+	for _, m := range n.Optional {
+		switch m := r.resolve(m).(type) {
+		case nil, All:
+		default:
+			and.Optional = append(and.Optional, m)
+		}
+	}
+	switch {
+	case !matches:
+		return nil
+	case len(and.Nodes) == 0 && and.Optional == nil:
+		return All{}
+	case len(and.Nodes) == 0:
+		and.Nodes = []Node{All{}}
+	case len(and.Nodes) == 1 && and.Optional == nil:
+		return and.Nodes[0]
+	}
+	return and
+}
+
+func (r *resolver) or(n Or) Node {
+	var or Or
+	all := false
+	for _, m := range n.Nodes {
+		switch m := r.resolve(m).(type) {
+		case nil:
+		case All:
+			all = true
+		default:
+			or.Nodes = append(or.Nodes, m)
+		}
+	}
+	switch {
+	case all && or.Nodes == nil:
+		return All{}
+	case all: // the other conditions still raise the rank
+		return And{Nodes: []Node{All{}}, Optional: or.Nodes}
+	case or.Nodes == nil:
+		return nil
+	case len(or.Nodes) == 1:
+		return or.Nodes[0]
+	}
+	return or
+}
+
+// writeNode appends a node in the query language.
+func writeNode(b *strings.Builder, n Node) {
+	switch n := n.(type) {
+	case And:
+		writeAnd(b, n)
+	case Or:
+		for i, m := range n.Nodes {
+			if i > 0 {
+				b.WriteString(" OR ")
+			}
+			writeGroup(b, m)
+		}
+	case Not:
+		b.WriteString("NOT ")
+		writeGroup(b, n.Node)
+	case Boost:
+		writeGroup(b, n.Node)
+		b.WriteString("^" + strconv.FormatFloat(n.Factor, 'f', -1, 64))
+	case Term:
+		b.WriteString(fieldPrefix(n.Field) + escapeWord(n.Text))
+	case Phrase:
+		b.WriteString(fieldPrefix(n.Field) + `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(n.Text) + `"`)
+		if n.Slop > 0 {
+			b.WriteString("~" + strconv.Itoa(n.Slop))
+		}
+	case Prefix:
+		b.WriteString(fieldPrefix(n.Field) + escapeWord(n.Text) + "*")
+	case Wildcard:
+		b.WriteString(fieldPrefix(n.Field) + n.Pattern)
+	case Fuzzy:
+		b.WriteString(fieldPrefix(n.Field) + escapeWord(n.Text) + "~" + strconv.Itoa(n.Edits))
+	case Range:
+		b.WriteString(n.Field + ":" + opening(n.LowExcl) + rangeEnd(n.Low) + " TO " + rangeEnd(n.High) +
+			closing(n.HighExcl))
+	case All:
+		b.WriteString("*:*")
+	}
+}
+
+// writeAnd appends an And. Lucene's parser makes the clauses before the last OR
+// optional if AND follows them.
+func writeAnd(b *strings.Builder, n And) {
+	required := n.Nodes
+	if n.Optional != nil {
+		for _, m := range n.Optional {
+			writeGroup(b, m)
+			b.WriteString(" OR ")
+		}
+		if _, ok := required[0].(Not); ok || len(required) == 1 {
+			required = append([]Node{All{}}, required...)
+		}
+	}
+	for i, m := range required {
+		if i > 0 {
+			b.WriteString(" AND ")
+		}
+		if not, ok := m.(Not); ok {
+			writeNode(b, not)
+		} else {
+			writeGroup(b, m)
+		}
+	}
+}
+
+// writeGroup appends a node, in parentheses if it has operators.
+func writeGroup(b *strings.Builder, n Node) {
+	switch n.(type) {
+	case And, Or, Not, Boost:
+		b.WriteByte('(')
+		writeNode(b, n)
+		b.WriteByte(')')
+	default:
+		writeNode(b, n)
+	}
+}
+
+func fieldPrefix(field string) string {
+	if field == "" {
+		return ""
+	}
+	return field + ":"
+}
+
+func opening(exclusive bool) string {
+	if exclusive {
+		return "{"
+	}
+	return "["
+}
+
+func closing(exclusive bool) string {
+	if exclusive {
+		return "}"
+	}
+	return "]"
+}
+
+// rangeEnd returns one end of a range; "" means open.
+func rangeEnd(s string) string {
+	switch {
+	case s == "":
+		return "*"
+	case s != "*" && s != "TO" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r == '"' || r == '\\' || r == ']' || r == '}' || isBlank(r)
+	}):
+		return s
+	}
+	// A quoted end has no escaped quote that Lucene reads as one.
+	return `"` + strings.NewReplacer(`\`, `\u005c`, `"`, `\u0022`).Replace(s) + `"`
+}
+
+// escapeWord returns a text as one word without operators.
+func escapeWord(s string) string {
+	switch s {
+	case "AND", "OR", "NOT", "TO":
+		return `\` + s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune(`\+-!(){}[]^"~*?:/&|;`, r) || unicode.IsSpace(r) || unicode.IsControl(r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
