@@ -26,6 +26,18 @@ func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.
 	return &h, nil
 }
 
+// FindText returns a document as Find does, and its text if the server sends all of
+// it; see ReadText.
+func (c *Client) FindText(ctx context.Context, id string, labels []string) (h *search.Hit, text string, ok bool, err error) {
+	row, err := c.row(ctx, id, labels)
+	if err != nil {
+		return nil, "", false, err
+	}
+	found := hitOf(row)
+	text, ok = wholeText(row)
+	return &found, text, ok, nil
+}
+
 // row looks one document up. The API has no call for that, but the field doc_id
 // can be searched.
 func (c *Client) row(ctx context.Context, id string, labels []string) (wire.Row, error) {
