@@ -68,9 +68,11 @@ type Registry struct {
 
 	mu      sync.Mutex
 	entries []*entry // in the order of a walk; entries are never changed
+	failure error    // of reading the folder in the last scan
 
-	found  gate // the datasets are known
-	loaded gate // they have been loaded
+	found   gate // the datasets are known
+	loaded  gate // they have been loaded
+	scanned gate // they have been loaded, or the folder could not be read
 }
 
 // A gate is closed until open is called for the first time.
@@ -132,7 +134,8 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of the datasets: %w", err)
 	}
-	return &Registry{o: o, dir: dir, reported: map[string]bool{}, found: newGate(), loaded: newGate()}, nil
+	return &Registry{o: o, dir: dir, reported: map[string]bool{}, found: newGate(), loaded: newGate(),
+		scanned: newGate()}, nil
 }
 
 // Dir returns the absolute path of the folder.
@@ -172,7 +175,11 @@ func (r *Registry) Scan(ctx context.Context) error {
 	r.scanning.Lock()
 	defer r.scanning.Unlock()
 	folders, err := r.folders()
+	r.mu.Lock()
+	r.failure = err
+	r.mu.Unlock()
 	if err != nil {
+		r.scanned.open()
 		return err
 	}
 	old := map[string]*entry{}
@@ -230,6 +237,7 @@ func (r *Registry) Scan(ctx context.Context) error {
 		close(e.loaded)
 	}
 	r.loaded.open()
+	r.scanned.open()
 	return nil
 }
 

@@ -7,8 +7,24 @@ import (
 )
 
 // Sets returns the datasets that can be searched, in the order of their folders. It
-// waits until the folder was read once. The error is that of ctx.
+// waits until they have been loaded once. The error is that of ctx, or that of reading
+// the folder as long as it could never be read.
 func (r *Registry) Sets(ctx context.Context) ([]*Set, error) {
+	select {
+	case <-r.scanned.opened:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	r.mu.Lock()
+	failure := r.failure
+	r.mu.Unlock()
+	select {
+	case <-r.loaded.opened:
+	default:
+		if failure != nil {
+			return nil, failure
+		}
+	}
 	select {
 	case <-r.loaded.opened:
 	case <-ctx.Done():
@@ -52,12 +68,14 @@ func (s *Set) Label(doc int) (title, path, id string) { return s.docs[doc].label
 // each Set.
 func (s *Set) Segment() (words *segment.Segment, base int64) { return s.words.segment, s.words.base }
 
-// QueryVector returns the vector of a query for the dataset, nil if its vectors cannot
-// be used. made has the vectors of the query that were computed for other datasets, by
-// model, and gets this one. The error is that of ctx.
-func (s *Set) QueryVector(ctx context.Context, text string, made map[string][]float32) ([]float32, error) {
-	v, _, err := s.queryVector(ctx, text, made)
-	return v, err
+// QueryVector returns the vector of a query for the dataset. A nil vector means that its
+// vectors are not used, and note says why, "" if that needs no explanation. made has the
+// vectors of the query that were computed for other datasets, by model, and gets this
+// one. The error is that of ctx.
+func (s *Set) QueryVector(
+	ctx context.Context, text string, made map[string][]float32,
+) (v []float32, note string, err error) {
+	return s.queryVector(ctx, text, made)
 }
 
 // Nearest calls f with the documents whose vectors are most similar to that of a query,

@@ -17,12 +17,14 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
-// A catalog is the datasets that are searched at one time. It is immutable.
+// A catalog is the datasets that are searched at one time. It is immutable, but for the
+// texts that it keeps.
 type catalog struct {
 	tables  []*table
 	words   *segment.Collection // of the tables, in their order
 	byBase  map[int64]int       // place of a table by the first row of its words
 	popular func() []segment.Word
+	texts   textCache
 }
 
 // A table has the documents of a dataset by their IDs and paths. A document is an
@@ -94,15 +96,14 @@ func (s *Service) reload(old *catalog, sets []*dataset.Set) *catalog {
 		if t == nil {
 			t = &table{set: set, ready: make(chan struct{})}
 			_, t.base = set.Segment()
-			s.running.Go(func() {
+			s.start(func(ctx context.Context) {
 				defer close(t.ready)
-				t.err = t.fill(s.ctx, s.label)
+				t.err = t.fill(ctx, s.label)
 			})
 		}
 		tables[i] = t
 	}
 	s.catalog = newCatalog(tables)
-	s.texts.clear() // of sets that are not used any more
 	return s.catalog
 }
 

@@ -45,15 +45,14 @@ type Service struct {
 	registry *dataset.Registry
 	label    string
 	log      *slog.Logger
-	texts    textCache
 
-	ctx       context.Context // of what runs in the background; ends with Close
-	stop      context.CancelFunc
-	running   sync.WaitGroup
-	computing *semaphore.Weighted // vectors of queries
+	start     func(f func(ctx context.Context)) // runs f in the background; ctx ends with Close
+	close     func()                            // waits for what was started
+	computing *semaphore.Weighted               // vectors of queries
 
 	mu      sync.Mutex
 	catalog *catalog
+	noted   map[string]bool // what was logged about vectors that cannot be used
 }
 
 var (
@@ -69,15 +68,25 @@ func New(registry *dataset.Registry, label string, log *slog.Logger) *Service {
 		log = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{registry: registry, label: label, log: log, ctx: ctx, stop: stop,
-		computing: semaphore.NewWeighted(maxComputing)}
+	var running sync.WaitGroup
+	return &Service{registry: registry, label: label, log: log, computing: semaphore.NewWeighted(maxComputing),
+		start: func(f func(ctx context.Context)) { running.Go(func() { f(ctx) }) },
+		close: func() { stop(); running.Wait() }, noted: map[string]bool{}}
 }
 
 // Close ends what runs in the background and waits for it. The Service must not be used
 // any more.
-func (s *Service) Close() {
-	s.stop()
-	s.running.Wait()
+func (s *Service) Close() { s.close() }
+
+// note logs once why the vectors of a dataset are not used.
+func (s *Service) note(id, why string) {
+	s.mu.Lock()
+	again := s.noted[id+why]
+	s.noted[id+why] = true
+	s.mu.Unlock()
+	if !again {
+		s.log.Warn("a dataset is searched by words only", "dataset", id, "reason", why)
+	}
 }
 
 // has reports whether labels (nil: any) contain that of the service.
@@ -85,15 +94,17 @@ func (s *Service) has(labels []string) bool { return labels == nil || slices.Con
 
 // searching calls f with an evaluator over the datasets that are loaded, or over none if
 // labels do not contain that of the service.
-func (s *Service) searching(ctx context.Context, labels []string, f func(ctx context.Context, e *evaluator) error) error {
+func (s *Service) searching(
+	ctx context.Context, labels []string, f func(ctx context.Context, e *evaluator) error,
+) error {
 	limited, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
-	c := newCatalog(nil)
-	if s.has(labels) {
-		var err error
-		if c, err = s.current(limited); err != nil {
-			return tooLong(ctx, err)
-		}
+	var c *catalog
+	var err error
+	if !s.has(labels) {
+		c = newCatalog(nil)
+	} else if c, err = s.current(limited); err != nil {
+		return tooLong(ctx, err)
 	}
 	e := &evaluator{s: s, c: c, search: c.words.Begin(), now: time.Now(), m: &matched{}}
 	defer e.search.End()
@@ -137,7 +148,9 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 }
 
 // document calls f with the document with an ID.
-func (s *Service) document(ctx context.Context, id string, labels []string, f func(e *evaluator, t *table, doc int) error) error {
+func (s *Service) document(
+	ctx context.Context, id string, labels []string, f func(e *evaluator, t *table, doc int) error,
+) error {
 	return s.searching(ctx, labels, func(_ context.Context, e *evaluator) error {
 		t, doc, ok := e.c.find(id)
 		if !ok {
@@ -164,8 +177,8 @@ func (s *Service) Find(ctx context.Context, id string, labels []string) (*search
 // ReadText implements [search.Service].
 func (s *Service) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
 	var out *search.Text
-	err := s.document(ctx, id, labels, func(_ *evaluator, t *table, doc int) error {
-		x := s.texts.get(t, doc)
+	err := s.document(ctx, id, labels, func(e *evaluator, t *table, doc int) error {
+		x := e.c.texts.get(t, doc)
 		_, where, _ := t.name(doc)
 		out = search.WindowOf(x.text, off, n)
 		out.DocID, out.URL, out.Hash = id, factsOf(where).url, x.hash
@@ -178,8 +191,8 @@ func (s *Service) ReadText(ctx context.Context, id string, labels []string, off 
 // document name.
 func (s *Service) Sections(ctx context.Context, id string, labels []string) ([]document.Section, error) {
 	var out []document.Section
-	err := s.document(ctx, id, labels, func(_ *evaluator, t *table, doc int) error {
-		out = slices.Clone(s.texts.get(t, doc).sections)
+	err := s.document(ctx, id, labels, func(e *evaluator, t *table, doc int) error {
+		out = slices.Clone(e.c.texts.get(t, doc).sections)
 		return nil
 	})
 	return out, err
@@ -208,8 +221,12 @@ func (s *Service) FacetFields() []string { return slices.Clone(facetFields[:]) }
 // Health implements [search.Service]. It is red if no dataset can be searched, and
 // yellow if a dataset cannot.
 func (s *Service) Health(ctx context.Context) (search.Health, error) {
-	if err := ctx.Err(); err != nil {
-		return search.Health{}, err
+	_, err := s.registry.Sets(ctx)
+	if ctx.Err() != nil {
+		return search.Health{}, context.Cause(ctx)
+	}
+	if err != nil { // the folder cannot be read
+		return search.Health{Status: "red"}, nil
 	}
 	list, err := s.registry.List(ctx)
 	if err != nil {

@@ -151,9 +151,9 @@ type queryVectors struct {
 
 // Limits of the vectors of queries.
 const (
-	vectorWait   = 500 * time.Millisecond // how long a search waits for them
-	vectorTime   = time.Minute            // how long they may take
-	maxComputing = 4                      // queries whose vectors are computed at the same time
+	vectorWait   = time.Second // how long a search waits for them
+	vectorTime   = time.Minute // how long they may take
+	maxComputing = 4           // queries whose vectors are computed at the same time
 )
 
 // vector returns one of the vectors of a text, nil if there is none within limit. Gather
@@ -166,16 +166,20 @@ func (e *evaluator) vector(ctx context.Context, text string, limit time.Duration
 		v := &queryVectors{done: make(chan struct{}), of: make([][]float32, len(e.c.tables))}
 		e.vectors = v
 		tables := e.c.tables
-		e.s.running.Go(func() {
+		e.s.start(func(ctx context.Context) {
 			defer e.s.computing.Release(1)
 			defer close(v.done)
-			limited, cancel := context.WithTimeout(e.s.ctx, vectorTime)
+			limited, cancel := context.WithTimeout(ctx, vectorTime)
 			defer cancel()
 			made := map[string][]float32{}
 			for i, t := range tables {
+				var note string
 				var err error
-				if v.of[i], err = t.set.QueryVector(limited, text, made); err != nil {
+				if v.of[i], note, err = t.set.QueryVector(limited, text, made); err != nil {
 					return
+				}
+				if note != "" {
+					e.s.note(t.set.ID(), note)
 				}
 			}
 		})
@@ -334,7 +338,9 @@ type contents struct {
 }
 
 // Read implements [retrieval.Store].
-func (e *evaluator) Read(ctx context.Context, _ *retrieval.Request, page []retrieval.Document) (retrieval.Contents, error) {
+func (e *evaluator) Read(
+	ctx context.Context, _ *retrieval.Request, page []retrieval.Document,
+) (retrieval.Contents, error) {
 	c := &contents{e: e, list: page}
 	for _, d := range page {
 		if err := ctx.Err(); err != nil {
@@ -350,7 +356,7 @@ func (e *evaluator) Read(ctx context.Context, _ *retrieval.Request, page []retri
 func (e *evaluator) hit(t *table, doc int) search.Hit {
 	title, where, _ := t.name(doc)
 	f := factsOf(where)
-	x := e.s.texts.get(t, doc)
+	x := e.c.texts.get(t, doc)
 	return search.Hit{
 		ID: string(t.ids[doc][:]), Path: e.c.path(t, doc), Title: title, URL: f.url, Host: f.host,
 		Filename: f.filename, FileType: f.fileType, MIMEType: f.mimeType,

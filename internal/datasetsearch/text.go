@@ -32,12 +32,6 @@ type textKey struct {
 	doc int
 }
 
-func (c *textCache) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.of, c.size = nil, 0
-}
-
 // get returns the text of a document.
 func (c *textCache) get(t *table, doc int) *text {
 	key := textKey{t, doc}
@@ -96,7 +90,7 @@ func join(set *dataset.Set, parts []int32) *text {
 			} else {
 				b.WriteString(between)
 				at = b.Len()
-				repeated = headings(before, d, content)
+				repeated = headings(before, d, end, content)
 			}
 			b.WriteString(content[repeated:])
 		}
@@ -112,22 +106,42 @@ func join(set *dataset.Set, parts []int32) *text {
 }
 
 // seam returns how many bytes at the beginning of a part are also the end of the part
-// before it, or what stands between the two. The numbers of their lines say whether
-// they can overlap, if they are known.
+// before it, or what stands between the two. If the numbers of their lines are known,
+// they say which lines both can have.
 func seam(before, d *dataset.Document, end, content string) (repeated int, between string) {
-	known := before.EndLine > 0 && d.StartLine > 0
-	if !known || d.StartLine <= before.EndLine {
-		if n := overlap(end, content); n > 0 {
+	if before.EndLine <= 0 || d.StartLine <= 0 {
+		return overlap(end, content), "\n\n"
+	}
+	switch common := before.EndLine - d.StartLine + 1; {
+	case common > 0:
+		if n := firstLines(content, common); n > 0 && strings.HasSuffix(end, content[:n]) &&
+			(n == len(end) || end[len(end)-n-1] == '\n') {
 			return n, ""
 		}
-	}
-	switch {
-	case known && d.StartLine == before.EndLine:
-		return 0, " "
-	case known && d.StartLine == before.EndLine+1:
+		if common == 1 {
+			return 0, " " // a long line was cut
+		}
+	case common == 0:
 		return 0, "\n"
 	}
 	return 0, "\n\n"
+}
+
+// firstLines returns the length of the first n lines of a text, without the line break
+// behind them; 0 if it has fewer.
+func firstLines(text string, n int) int {
+	at := 0
+	for range n {
+		if at > len(text) {
+			return 0
+		}
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			i = len(text) - at
+		}
+		at += i + 1
+	}
+	return at - 1
 }
 
 // Bounds of an overlap, in bytes. Shorter ones, such as a brace, are chance.
@@ -175,9 +189,9 @@ func overlap(a, b string) int {
 	return 0
 }
 
-// headings returns the length of the lines at the beginning of a part that are headings
-// of it and of the part before it, if there is text behind them.
-func headings(before, d *dataset.Document, content string) int {
+// headings returns the length of the lines that a part and the part before it begin
+// with and that are headings of both, if there is text behind them.
+func headings(before, d *dataset.Document, start, content string) int {
 	if d.Heading != before.Heading {
 		return 0
 	}
@@ -185,11 +199,12 @@ func headings(before, d *dataset.Document, content string) int {
 	n := 0
 	for {
 		line, rest, more := strings.Cut(content[n:], "\n")
-		bare := strings.TrimSpace(strings.Trim(line, "# \t"))
-		if !more || bare != "" && !named(names, bare) {
+		end := len(content) - len(rest)
+		bare := strings.Trim(line, "# \t")
+		if !more || bare != "" && !named(names, bare) || !strings.HasPrefix(start, content[:end]) {
 			return n
 		}
-		n = len(content) - len(rest)
+		n = end
 	}
 }
 
