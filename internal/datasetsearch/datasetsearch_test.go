@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -346,4 +347,50 @@ func TestForeign(t *testing.T) {
 			t.Errorf("hit = %+v", h)
 		}
 	}
+}
+
+// TestReload checks that searches see a whole state while datasets change.
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	state := func(n int) {
+		var records []dataset.Document
+		for i := range 50 {
+			records = append(records, dataset.Document{Path: fmt.Sprintf("%d.txt", i),
+				Content: fmt.Sprintf("The valve of state %d.", n)})
+		}
+		write(t, dir, "one", records[n:])
+	}
+	state(0)
+	s, r := open(t, dataset.Options{Dir: dir})
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("valve"), Num: 100})
+				if err != nil || p.Total < 40 || p.Total != len(p.Hits) {
+					t.Errorf("Search() = %+v, %v, want all documents of a state", p, err)
+					return
+				}
+				for _, h := range p.Hits {
+					if h.ID != document.IDOf("data", "one/"+h.Path) || h.TextHash != p.Hits[0].TextHash {
+						t.Errorf("hit %s is %s with the hash %s", h.Path, h.ID, h.TextHash)
+					}
+				}
+			}
+		})
+	}
+	for n := range 10 {
+		state(n)
+		if err := r.Scan(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	group.Wait()
 }
