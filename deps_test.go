@@ -44,12 +44,13 @@ var deps = map[string]string{
 
 	// Storage, indexing and background work.
 	"retrieval":  "analysis document fusion passage query search",
+	"match":      "analysis passage query relevance retrieval segment",
 	"ingest":     "document extract chunk ignore sanitize",
 	"opensearch": "document search analysis query embed httpclient passage relevance retrieval",
 	"indexing":   "document extract index ingest embed repository search site terminal sanitize",
 
 	// The embedded store. Its parts know nothing of each other.
-	"index":          "document search analysis query segment embed fusion passage relevance retrieval index/database index/queue index/segments index/vectors",
+	"index":          "document search analysis match query segment embed fusion passage retrieval index/database index/queue index/segments index/vectors",
 	"index/database": "",
 	"index/queue":    "index/database",
 	"index/segments": "analysis document index/database relevance segment",
@@ -100,7 +101,7 @@ var deps = map[string]string{
 	// Datasets: search and creation know no server; the tools know no files.
 	"dataset":       "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
 	"datasetmcp":    "dataset mcpserver schema",
-	"datasetsearch": "analysis chunk dataset document extract passage query relevance retrieval sanitize search segment",
+	"datasetsearch": "analysis chunk dataset document extract match passage query retrieval sanitize search segment",
 
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.

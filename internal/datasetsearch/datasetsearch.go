@@ -2,8 +2,8 @@
 //
 // A document is an original: the texts of a dataset that are chunks of the same text
 // are one document; see [dataset.Set.Originals]. Words, the query language and meaning
-// are evaluated as in the embedded index, by package retrieval over the words and
-// vectors of the datasets, so that the same query finds the same documents in both.
+// are evaluated as in the embedded index, by packages match and retrieval over the words
+// and vectors of the datasets, so that the same query finds the same documents in both.
 package datasetsearch
 
 import (
@@ -106,7 +106,7 @@ func (s *Service) searching(
 	} else if c, err = s.current(limited); err != nil {
 		return tooLong(ctx, err)
 	}
-	e := &evaluator{s: s, c: c, search: c.words.Begin(), now: time.Now(), m: &matched{}}
+	e := newEvaluator(s, c)
 	defer e.search.End()
 	if err := ctx.Err(); err != nil {
 		return err

@@ -101,13 +101,12 @@ func site(url string) string {
 	return url
 }
 
-// field returns the documents that match a condition on a field beside the title and the
-// text. A field that no document has matches nothing.
-func (e *evaluator) field(ctx context.Context, n query.Node, field, text string) (segment.Docs, error) {
+// Field implements [match.Fields]. A field that no document has matches nothing.
+func (e *evaluator) Field(ctx context.Context, n query.Node, field, text string) (segment.Docs, error) {
 	of := func(value string) string { return value }
 	switch field {
 	case "timestamp", "last_modified", "content_length":
-		return e.inRange(ctx, query.Range{Field: field, Low: text, High: text})
+		return e.InRange(ctx, query.Range{Field: field, Low: text, High: text})
 	case "inurl":
 		if _, ok := n.(query.Wildcard); !ok {
 			return e.selected(ctx, "url", func(url string) bool { return strings.Contains(url, text) })
@@ -158,8 +157,8 @@ func (e *evaluator) withID(id string) segment.Docs {
 	return docs
 }
 
-// inRange returns the documents whose field is in a range. No document has a time.
-func (e *evaluator) inRange(ctx context.Context, r query.Range) (segment.Docs, error) {
+// InRange implements [match.Fields]. No document has a time.
+func (e *evaluator) InRange(ctx context.Context, r query.Range) (segment.Docs, error) {
 	switch r.Field {
 	case "timestamp", "last_modified":
 		_, err := query.Between(r, func(s string) (from int64, beyond *int64, err error) {
@@ -331,10 +330,10 @@ func (e *evaluator) countQuery(ctx context.Context, text string, docs segment.Do
 	if err != nil {
 		return 0, err
 	}
-	m, err := e.eval(ctx, t.Tree())
-	if err != nil || m.void {
+	m, err := e.matcher.Eval(ctx, t.Tree())
+	if err != nil || m.Void {
 		return 0, err
 	}
-	m.docs.And(docs)
-	return m.docs.Count(), nil
+	m.Docs.And(docs)
+	return m.Docs.Count(), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/analysis"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/match"
 	"github.com/knowhow-mcp/knowhow/internal/passage"
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/retrieval"
@@ -21,6 +22,79 @@ import (
 )
 
 var _ retrieval.Store = (*evaluator)(nil)
+
+// languages are those that the words of datasets are stemmed in.
+var languages = []analysis.Language{analysis.English}
+
+// An evaluator evaluates one search over one catalog. It is not safe for concurrent
+// use.
+type evaluator struct {
+	s       *Service
+	c       *catalog
+	search  *segment.Search
+	matcher *match.Matcher
+	now     time.Time
+	vectors *queryVectors // nil until they are needed
+	m       *matched      // what the request that was gathered last matches
+}
+
+// newEvaluator returns an evaluator, whose search must be ended.
+func newEvaluator(s *Service, c *catalog) *evaluator {
+	e := &evaluator{s: s, c: c, search: c.words.Begin(), now: time.Now(), m: &matched{}}
+	e.matcher = &match.Matcher{Words: c.words, Search: e.search, Languages: languages, Fields: e}
+	return e
+}
+
+// A matched is what a request matches.
+type matched struct {
+	match.Matched
+	near  []near // best documents by meaning, each with its best part
+	added bool   // documents without a word of the query are among what it finds
+}
+
+// allowed returns the documents that meet the conditions of a query beside its text and
+// its labels. The language of a document is not known, and neither are its options (see
+// [query.Text.Code]) unless they are signs.
+func (e *evaluator) allowed(ctx context.Context, q search.Query) (segment.Docs, error) {
+	docs := e.c.words.All()
+	if q.Langs != nil {
+		return e.c.words.None(), nil
+	}
+	for _, tag := range q.Tags {
+		if label, ok := document.TagLabel(tag); !ok || label != e.s.label {
+			return e.c.words.None(), nil
+		}
+	}
+	for _, option := range q.Text.Options() {
+		sign, ok := analysis.OptionSign(option)
+		if !ok {
+			return e.c.words.None(), nil
+		}
+		some, err := e.matcher.Signed(ctx, sign)
+		if err != nil {
+			return nil, err
+		}
+		docs.And(some)
+	}
+	return docs, nil
+}
+
+// match returns the documents that match a request by words.
+func (e *evaluator) match(ctx context.Context, r *retrieval.Request) (*matched, error) {
+	m := &matched{}
+	allowed, err := e.allowed(ctx, r.Query)
+	switch {
+	case err != nil:
+	case r.Plan.Everything():
+		m.Docs, m.Count = allowed, allowed.Count()
+	default:
+		m.Matched, err = e.matcher.Match(ctx, r.Plan, func(docs segment.Docs) (int, error) {
+			docs.And(allowed)
+			return docs.Count(), nil
+		})
+	}
+	return m, err
+}
 
 // Gather implements [retrieval.Store].
 func (e *evaluator) Gather(ctx context.Context, r *retrieval.Request) (*retrieval.Candidates, error) {
@@ -34,35 +108,35 @@ func (e *evaluator) Gather(ctx context.Context, r *retrieval.Request) (*retrieva
 			return nil, err
 		}
 	}
-	c := &retrieval.Candidates{Total: m.n, Complete: m.words, Missing: m.missing}
+	c := &retrieval.Candidates{Total: m.Count, Complete: m.CompleteCount, Missing: m.Missing}
 	if c.Documents, err = e.list(ctx, r); err != nil {
 		return nil, err
 	}
 	if r.Facets != nil {
-		c.Facets, err = e.facets(ctx, m.docs, r.Facets)
+		c.Facets, err = e.facets(ctx, m.Docs, r.Facets)
 	}
 	return c, err
 }
 
 // list returns the first documents that match; see [retrieval.Candidates].
 func (e *evaluator) list(ctx context.Context, r *retrieval.Request) ([]retrieval.Document, error) {
-	m, keys, n := e.m, r.Sort, min(r.Depth, e.m.n)
+	m, keys, n := e.m, r.Sort, min(r.Depth, e.m.Count)
 	if n == 0 {
 		return nil, nil
 	}
 	byScore := func(k search.SortKey) bool { return k.Field == "score" }
-	ranked := len(m.leaves) > 0 || m.added
+	ranked := len(m.Leaves) > 0 || m.added
 	if ranked && (len(keys) == 0 || byScore(keys[0]) && keys[0].Desc) {
 		return e.rank(ctx, r)
 	}
 	var order []segment.Hit
 	if ranked && slices.ContainsFunc(keys, byScore) {
 		var err error
-		if order, err = e.search.Top(ctx, leavesOf(rarest(m.leaves, maxRanked)), m.docs, m.n); err != nil {
+		if order, err = e.search.Top(ctx, match.LeavesOf(m.Ranking()), m.Docs, m.Count); err != nil {
 			return nil, err
 		}
 	}
-	members, err := e.sorted(ctx, m.docs, keys, order, n)
+	members, err := e.sorted(ctx, m.Docs, keys, order, n)
 	var out []retrieval.Document
 	for _, p := range members {
 		out = append(out, retrieval.Document{Number: p.row, Chunk: -1, NearChunk: -1})
@@ -73,8 +147,8 @@ func (e *evaluator) list(ctx context.Context, r *retrieval.Request) ([]retrieval
 // rank returns the first documents by relevance.
 func (e *evaluator) rank(ctx context.Context, r *retrieval.Request) ([]retrieval.Document, error) {
 	m := e.m
-	leaves := leavesOf(rarest(m.leaves, maxRanked))
-	hits, err := e.search.Top(ctx, leaves, m.docs, max(r.Depth, 2)) // a title counts only beside another document
+	leaves := match.LeavesOf(m.Ranking())
+	hits, err := e.search.Top(ctx, leaves, m.Docs, max(r.Depth, 2)) // a title counts only beside another document
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +157,7 @@ func (e *evaluator) rank(ctx context.Context, r *retrieval.Request) ([]retrieval
 	}
 	var titled []segment.Hit
 	if r.Plan.Titles != nil {
-		docs, err := e.c.words.Titled(m.docs, r.Plan.Titles...)
+		docs, err := e.c.words.Titled(m.Docs, r.Plan.Titles...)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +179,7 @@ func (e *evaluator) rank(ctx context.Context, r *retrieval.Request) ([]retrieval
 		}
 		seen[h.Row] = true
 		d := retrieval.Document{Number: h.Row, Score: float64(h.Score), Chunk: h.Chunk, NearChunk: -1, Same: true,
-			Titled: isTitled[h.Row], Complete: m.complete != nil && h.In(m.complete)}
+			Titled: isTitled[h.Row], Complete: m.Complete != nil && h.In(m.Complete)}
 		if i < retrieval.NearHits && len(r.Plan.Names) > 0 {
 			table, doc := e.c.at(h.Row)
 			key := retrieval.NameKey(e.value(e.c.tables[table], doc, "filename"))
@@ -119,10 +193,10 @@ func (e *evaluator) rank(ctx context.Context, r *retrieval.Request) ([]retrieval
 	for _, d := range out {
 		seen[d.Number] = true
 	}
-	if len(out) >= r.Depth || len(out) >= m.n {
+	if len(out) >= r.Depth || len(out) >= m.Count {
 		return out, nil
 	}
-	rows, err := e.c.words.RowsOf(m.docs)
+	rows, err := e.c.words.RowsOf(m.Docs)
 	for _, row := range rows {
 		if len(out) >= r.Depth {
 			break
@@ -231,12 +305,12 @@ func (e *evaluator) addMeaning(ctx context.Context, r *retrieval.Request) error 
 	all = all[:min(len(all), retrieval.Fused)]
 	added := 0
 	for _, h := range all {
-		in := m.docs.Has(h.table, h.doc)
+		in := m.Docs.Has(h.table, h.doc)
 		if !in && r.Near > 0 && h.cosine >= r.Near && added < retrieval.NearDocs {
-			if m.docs[h.table] == nil {
-				m.docs[h.table] = segment.NewBits(e.c.tables[h.table].set.Originals())
+			if m.Docs[h.table] == nil {
+				m.Docs[h.table] = segment.NewBits(e.c.tables[h.table].set.Originals())
 			}
-			m.docs[h.table].Set(h.doc)
+			m.Docs[h.table].Set(h.doc)
 			added++
 			in = true
 		}
@@ -244,7 +318,7 @@ func (e *evaluator) addMeaning(ctx context.Context, r *retrieval.Request) error 
 			m.near = append(m.near, h)
 		}
 	}
-	m.n += added
+	m.Count += added
 	m.added = added > 0
 	return nil
 }
@@ -303,11 +377,11 @@ func (e *evaluator) addCosines(list []retrieval.Document) ([]retrieval.Document,
 func (e *evaluator) Similar(ctx context.Context, words []string) ([][]string, error) {
 	out := make([][]string, len(words))
 	for i, w := range words {
-		m, err := e.eval(ctx, query.Term{Text: w})
+		m, err := e.matcher.Eval(ctx, query.Term{Text: w})
 		if err != nil {
 			return nil, err
 		}
-		if m.docs.Count() > 0 {
+		if m.Docs.Count() > 0 {
 			continue
 		}
 		w = analysis.Lower(w)
@@ -400,7 +474,6 @@ func (c *contents) Beginnings(_ context.Context, places []int) ([]string, error)
 
 // Conditions implements [retrieval.Contents].
 func (c *contents) Conditions() (all, text, title []passage.Condition) {
-	leaves := rarest(c.e.m.leaves, maxRanked)
-	return c.e.conditions(leaves, 0), c.e.conditions(leaves, segment.Only(segment.Title)),
-		c.e.conditions(leaves, segment.Only(segment.Text))
+	of, leaves := c.e.matcher.Conditions, c.e.m.Leaves
+	return of(leaves, 0), of(leaves, segment.Only(segment.Title)), of(leaves, segment.Only(segment.Text))
 }

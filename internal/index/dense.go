@@ -107,10 +107,10 @@ func (d *dense) extend(m *matched, least float64) error {
 	if err != nil {
 		return err
 	}
-	more.AndNot(m.docs)
+	more.AndNot(m.Docs)
 	n := more.Count()
-	m.docs.Or(more)
-	m.n += n
+	m.Docs.Or(more)
+	m.Count += n
 	d.added = n > 0
 	return nil
 }
@@ -126,7 +126,7 @@ func (d *dense) found(m *matched) ([]vectors.Hit, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs.And(m.docs)
+	docs.And(m.Docs)
 	if rows, err = d.e.view.RowsOf(docs); err != nil {
 		return nil, err
 	}

@@ -60,14 +60,14 @@ func (e *evaluator) collapse(ctx context.Context, m *matched, labels []string) e
 		return err
 	}
 	both := t.docs.Clone()
-	both.And(m.docs)
+	both.And(m.Docs)
 	rows, err := e.view.RowsOf(both)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(rows, func(a, b int64) int { return cmp.Compare(t.order[a], t.order[b]) })
-	if m.complete != nil {
-		both.And(m.complete)
+	if m.Complete != nil {
+		both.And(m.Complete)
 		complete, err := e.view.RowsOf(both)
 		if err != nil {
 			return err
@@ -101,11 +101,11 @@ func (e *evaluator) collapse(ctx context.Context, m *matched, labels []string) e
 	if err != nil {
 		return err
 	}
-	m.docs.AndNot(gone)
-	m.n = m.docs.Count()
-	if m.complete != nil {
-		m.complete.AndNot(gone)
-		m.words = m.complete.Count()
+	m.Docs.AndNot(gone)
+	m.Count = m.Docs.Count()
+	if m.Complete != nil {
+		m.Complete.AndNot(gone)
+		m.CompleteCount = m.Complete.Count()
 	}
 	return nil
 }

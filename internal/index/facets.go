@@ -30,14 +30,14 @@ const facetSize = 10
 func (e *evaluator) facets(ctx context.Context, m *matched, q search.Query) (*search.FacetCounts, error) {
 	out := &search.FacetCounts{}
 	for _, name := range q.Facets.Fields {
-		counts, err := e.countField(ctx, name, m.docs, q.Facets)
+		counts, err := e.countField(ctx, name, m.Docs, q.Facets)
 		if err != nil {
 			return out, err
 		}
 		out.Fields = append(out.Fields, search.FieldCounts{Name: name, Counts: counts})
 	}
 	for _, text := range q.Facets.Queries {
-		n, err := e.countQuery(ctx, text, m.docs)
+		n, err := e.countQuery(ctx, text, m.Docs)
 		if errors.Is(err, errkind.Invalid) {
 			return nil, &errkind.Argument{Name: "facets.query", Value: text, Want: fmt.Sprintf("a query (%v)", err)}
 		}
@@ -97,10 +97,10 @@ func (e *evaluator) countQuery(ctx context.Context, text string, docs segment.Do
 	if err != nil {
 		return 0, err
 	}
-	f, err := e.eval(ctx, t.Tree())
-	if err != nil || f.void {
+	f, err := e.matcher.Eval(ctx, t.Tree())
+	if err != nil || f.Void {
 		return 0, err
 	}
-	f.docs.And(docs)
-	return f.docs.Count(), nil
+	f.Docs.And(docs)
+	return f.Docs.Count(), nil
 }

@@ -30,13 +30,13 @@ func site(url string) string {
 	return url
 }
 
-// field returns the documents that match a condition on such a field. A field
-// that no document of this index has matches nothing.
-func (e *evaluator) field(ctx context.Context, n query.Node, field, text string) (segment.Docs, error) {
+// Field implements [match.Fields]. A field that no document of this index has matches
+// nothing.
+func (e *evaluator) Field(ctx context.Context, n query.Node, field, text string) (segment.Docs, error) {
 	of := func(value string) string { return value }
 	switch field {
 	case "timestamp", "last_modified", "content_length":
-		return e.inRange(ctx, query.Range{Field: field, Low: text, High: text})
+		return e.InRange(ctx, query.Range{Field: field, Low: text, High: text})
 	case "inurl":
 		if _, ok := n.(query.Wildcard); !ok {
 			return e.selected(ctx, "url", func(url string) bool { return strings.Contains(url, text) })
@@ -70,8 +70,8 @@ func (e *evaluator) field(ctx context.Context, n query.Node, field, text string)
 	return e.selected(ctx, field, func(value string) bool { return value == text })
 }
 
-// inRange returns the documents whose field is in a range.
-func (e *evaluator) inRange(ctx context.Context, r query.Range) (segment.Docs, error) {
+// InRange implements [match.Fields].
+func (e *evaluator) InRange(ctx context.Context, r query.Range) (segment.Docs, error) {
 	switch r.Field {
 	case "timestamp", "last_modified":
 		within, err := query.Between(r, e.dateBound)

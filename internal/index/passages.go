@@ -41,7 +41,7 @@ func (c *contents) Chunks(ctx context.Context) ([]retrieval.Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.chunks, err = e.chunksByWords(limited, e.m, e.m.leaves, within, passage.MaxChunks, retrieval.NearPassages)
+	c.chunks, err = e.chunksByWords(limited, e.m, e.m.Leaves, within, passage.MaxChunks, retrieval.NearPassages)
 	if err != nil || e.m.dense == nil {
 		return c.chunks, err
 	}
@@ -74,8 +74,8 @@ func (c *contents) Beginnings(ctx context.Context, places []int) ([]string, erro
 // Conditions implements [retrieval.Contents].
 func (c *contents) Conditions() (all, text, title []passage.Condition) {
 	e := c.e
-	return e.conditions(e.m.leaves, 0), e.conditions(e.m.leaves, segment.Only(segment.Title)),
-		e.conditions(e.m.leaves, segment.Only(segment.Text))
+	return e.matcher.Conditions(e.m.Leaves, 0), e.matcher.Conditions(e.m.Leaves, segment.Only(segment.Title)),
+		e.matcher.Conditions(e.m.Leaves, segment.Only(segment.Text))
 }
 
 // chunkRow returns the row of a chunk, which may be the first one of a document.

@@ -13,8 +13,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/embed"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/index/database"
-	"github.com/knowhow-mcp/knowhow/internal/query"
-	"github.com/knowhow-mcp/knowhow/internal/relevance"
+	"github.com/knowhow-mcp/knowhow/internal/match"
 	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/segment"
@@ -68,7 +67,7 @@ func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 
 // options returns what a search needs beside the evaluator.
 func (e *evaluator) options() retrieval.Options {
-	o := retrieval.Options{Languages: e.langs, Wait: e.x.embedTime, Log: e.x.log}
+	o := retrieval.Options{Languages: e.matcher.Languages, Wait: e.x.embedTime, Log: e.x.log}
 	if e.x.embedder == nil {
 		return o
 	}
@@ -83,15 +82,9 @@ func (e *evaluator) options() retrieval.Options {
 
 // matched is what a query matches.
 type matched struct {
-	matches
-	n        int          // how many documents
-	complete segment.Docs // those with all words that count; nil unless some are enough
-	words    int          // how many these are
-
-	also map[int64][]int64 // by row: the other documents that match and have the same text
-
-	missing []string // words of a plain query that no document has
-	dense   *dense   // nil if the query is ranked by words only
+	match.Matched
+	also  map[int64][]int64 // by row: the other documents that match and have the same text
+	dense *dense            // nil if the query is ranked by words only
 }
 
 // Gather implements [retrieval.Store].
@@ -133,7 +126,7 @@ func (e *evaluator) gatherAll(ctx context.Context, r *retrieval.Request, c *retr
 			return err
 		}
 	}
-	c.Total, c.Complete, c.Missing = m.n, m.words, m.missing
+	c.Total, c.Complete, c.Missing = m.Count, m.CompleteCount, m.Missing
 	if c.Documents, err = e.list(ctx, m, r); err != nil && !e.timedOut(ctx, err) {
 		return err
 	}
@@ -150,7 +143,7 @@ const facetTime = 200 * time.Millisecond
 // facetsInTime counts the documents that match, within the time that a search may
 // take.
 func (e *evaluator) facetsInTime(ctx context.Context, r *retrieval.Request) (*search.FacetCounts, error) {
-	if e.m.docs == nil { // nothing was found in time
+	if e.m.Docs == nil { // nothing was found in time
 		return &search.FacetCounts{}, nil
 	}
 	if least := time.Now().Add(facetTime); e.until.Before(least) {
@@ -174,143 +167,22 @@ func (e *evaluator) match(ctx context.Context, r *retrieval.Request) (*matched, 
 		if err != nil {
 			return m, err
 		}
-		m.docs = every.Clone()
-		m.n = m.docs.Count()
+		m.Docs = every.Clone()
+		m.Count = m.Docs.Count()
 		return m, nil
 	}
 	var err error
-	switch {
-	case p.Tree != nil:
-		m.matches, err = e.eval(ctx, p.Tree)
-	case p.Some:
-		err = e.matchSome(ctx, m, p, c)
-	default:
-		err = e.matchAll(ctx, m, p)
-	}
-	if err != nil {
-		return m, err
-	}
-	if m.void {
-		m.docs = e.view.None()
-	}
-	if m.n, err = e.within(ctx, m.docs, c); err != nil {
-		return m, err
-	}
-	if p.Words != nil && !p.Some && m.n == 0 {
-		for _, w := range p.Words {
-			m.missing = append(m.missing, w.Text)
-		}
-	}
-	for _, n := range p.Extra {
-		f, err := e.eval(ctx, n)
-		if e.timedOut(ctx, err) {
-			break
-		}
-		if err != nil {
-			return m, err
-		}
-		m.addLeaves(f.leaves)
-	}
-	return m, nil
-}
-
-// matchAll finds the documents with all words.
-func (e *evaluator) matchAll(ctx context.Context, m *matched, p *retrieval.Plan) (err error) {
-	nodes := make([]query.Node, len(p.Words))
-	for i, w := range p.Words {
-		nodes[i] = w.Node
-	}
-	if m.matches, err = e.and(ctx, nodes); err != nil {
-		return err
-	}
-	for _, sign := range p.Signs {
-		l, _, err := e.signed(ctx, sign)
-		if err != nil {
-			return err
-		}
-		m.addLeaves([]*leaf{l})
-	}
-	return nil
-}
-
-// matchSome finds the documents with any word, piece or sign, and among them those
-// with all words that meet the conditions.
-func (e *evaluator) matchSome(ctx context.Context, m *matched, p *retrieval.Plan, c conditions) error {
-	m.void = true
-	var all segment.Docs
-	for _, w := range p.Words {
-		f, err := e.eval(ctx, w.Node)
-		switch {
-		case e.timedOut(ctx, err):
-			continue
-		case err != nil:
-			return err
-		case f.void:
-			continue
-		case f.docs.Count() == 0:
-			m.missing = append(m.missing, w.Text)
-		}
-		if all == nil {
-			all = f.docs.Clone()
-		} else {
-			all.And(f.docs)
-		}
-		for _, l := range f.leaves {
-			l.Weight *= float32(min(w.Weight, relevance.MaxWeight))
-		}
-		m.either(f)
-	}
-	if m.void {
-		all = e.view.None()
-	}
-	var err error
-	if m.words, err = e.within(ctx, all, c); err != nil {
-		return err
-	}
-	m.complete = all
-	for _, n := range p.Pieces {
-		f, err := e.eval(ctx, n)
-		if e.timedOut(ctx, err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		m.either(f)
-	}
-	for _, sign := range p.Signs {
-		l, docs, err := e.signed(ctx, sign)
-		if e.timedOut(ctx, err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		m.either(matches{docs: docs, leaves: []*leaf{l}})
-	}
-	return nil
-}
-
-// either adds what another condition matches.
-func (f *matches) either(more matches) {
-	switch {
-	case more.void:
-		return
-	case f.void:
-		f.void, f.docs = false, more.docs
-	default:
-		f.docs.Or(more.docs)
-	}
-	f.addLeaves(more.leaves)
+	m.Matched, err = e.matcher.Match(ctx, p, func(docs segment.Docs) (int, error) { return e.within(ctx, docs, c) })
+	return m, err
 }
 
 // list returns the first documents that match; see retrieval.Candidates.
 func (e *evaluator) list(ctx context.Context, m *matched, r *retrieval.Request) ([]retrieval.Document, error) {
-	keys, n := r.Sort, min(r.Depth, m.n)
+	keys, n := r.Sort, min(r.Depth, m.Count)
 	if n == 0 {
 		return nil, nil
 	}
-	if len(m.leaves) == 0 && (m.dense == nil || !m.dense.added) {
+	if len(m.Leaves) == 0 && (m.dense == nil || !m.dense.added) {
 		if len(keys) == 0 {
 			keys = []search.SortKey{{Field: "timestamp", Desc: true}}
 		}
@@ -323,18 +195,12 @@ func (e *evaluator) list(ctx context.Context, m *matched, r *retrieval.Request) 
 	var order []segment.Hit
 	if slices.ContainsFunc(keys, byScore) {
 		var err error
-		if order, err = e.search.Top(ctx, leavesOf(e.ranking(m)), m.docs, m.n); err != nil {
+		if order, err = e.search.Top(ctx, match.LeavesOf(m.Ranking()), m.Docs, m.Count); err != nil {
 			return nil, err
 		}
 	}
 	return e.sorted(ctx, m, keys, order, n)
 }
-
-// maxRanked is how many conditions on words count in the ranking: the rarest.
-const maxRanked = 64
-
-// ranking returns the conditions that count in the ranking.
-func (e *evaluator) ranking(m *matched) []*leaf { return rarest(slices.Clone(m.leaves), maxRanked) }
 
 // candidate returns the candidate for a hit by words.
 func candidate(h segment.Hit) retrieval.Document {
@@ -343,8 +209,8 @@ func candidate(h segment.Hit) retrieval.Document {
 
 // rank returns the first documents by relevance.
 func (e *evaluator) rank(ctx context.Context, m *matched, r *retrieval.Request) ([]retrieval.Document, error) {
-	leaves := leavesOf(e.ranking(m))
-	hits, err := e.search.Top(ctx, leaves, m.docs, max(r.Depth, 2)) // a title counts only beside another document
+	leaves := match.LeavesOf(m.Ranking())
+	hits, err := e.search.Top(ctx, leaves, m.Docs, max(r.Depth, 2)) // a title counts only beside another document
 	if err != nil && !e.timedOut(ctx, err) {
 		return nil, err
 	}
@@ -364,7 +230,7 @@ func (e *evaluator) rank(ctx context.Context, m *matched, r *retrieval.Request) 
 	for _, h := range hits {
 		seen[h.Row] = true
 		d := candidate(h)
-		d.Complete = m.complete != nil && h.In(m.complete)
+		d.Complete = m.Complete != nil && h.In(m.Complete)
 		d.Named, d.Same = traits[h.Row].named, traits[h.Row].same
 		d.Titled = slices.ContainsFunc(titled, func(t segment.Hit) bool { return t.Row == h.Row })
 		out = append(out, d)
@@ -385,10 +251,10 @@ func (e *evaluator) rank(ctx context.Context, m *matched, r *retrieval.Request) 
 			seen[d.Number] = true
 		}
 	}
-	if len(out) >= r.Depth || len(out) >= m.n {
+	if len(out) >= r.Depth || len(out) >= m.Count {
 		return out, nil
 	}
-	rows, err := e.view.RowsOf(m.docs)
+	rows, err := e.view.RowsOf(m.Docs)
 	if err != nil {
 		return nil, err
 	}
@@ -410,7 +276,7 @@ func (e *evaluator) titled(
 	if p.Titles == nil {
 		return nil, nil
 	}
-	docs, err := e.view.Titled(m.docs, p.Titles...)
+	docs, err := e.view.Titled(m.Docs, p.Titles...)
 	if err != nil || docs.Count() == 0 {
 		return nil, err
 	}
@@ -445,7 +311,7 @@ const traitsQuery = `SELECT d.id, d.lang, d.filename FROM json_each(?) j CROSS J
 // gatherChunks returns the best chunks of documents that match, and those that are
 // nearest in meaning of the same documents and of the nearest ones.
 func (e *evaluator) gatherChunks(ctx context.Context, m *matched, r *retrieval.Request) ([]retrieval.Chunk, error) {
-	out, err := e.chunksByWords(ctx, m, e.ranking(m), m.docs, r.Chunks, retrieval.NearHits)
+	out, err := e.chunksByWords(ctx, m, m.Ranking(), m.Docs, r.Chunks, retrieval.NearHits)
 	if err != nil || m.dense == nil {
 		return out, err
 	}
@@ -463,12 +329,12 @@ func (e *evaluator) gatherChunks(ctx context.Context, m *matched, r *retrieval.R
 // chunksByWords returns the n best chunks of some documents. How close together the
 // words stand counts for the best near ones.
 func (e *evaluator) chunksByWords(
-	ctx context.Context, m *matched, list []*leaf, docs segment.Docs, n, near int,
+	ctx context.Context, m *matched, list []*match.Leaf, docs segment.Docs, n, near int,
 ) ([]retrieval.Chunk, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	leaves := leavesOf(list)
+	leaves := match.LeavesOf(list)
 	hits, err := e.search.TopChunks(ctx, leaves, docs, n)
 	if err != nil && !e.timedOut(ctx, err) {
 		return nil, err
@@ -479,7 +345,7 @@ func (e *evaluator) chunksByWords(
 	var out []retrieval.Chunk
 	for _, h := range hits {
 		out = append(out, retrieval.Chunk{Document: h.Row, Number: h.Chunk, Score: float64(h.Score),
-			Complete: m.complete != nil && h.In(m.complete)})
+			Complete: m.Complete != nil && h.In(m.Complete)})
 	}
 	return out, nil
 }
@@ -528,7 +394,7 @@ func (e *evaluator) Read(
 			return nil, err
 		}
 	}
-	if c.hits, c.pieces, err = e.hitRows(ctx, c.list, len(e.m.leaves) > 0, r.Passages == 0); err != nil {
+	if c.hits, c.pieces, err = e.hitRows(ctx, c.list, len(e.m.Leaves) > 0, r.Passages == 0); err != nil {
 		return nil, err
 	}
 	for i := range c.hits {
@@ -547,7 +413,7 @@ func (e *evaluator) Read(
 // addBestChunks returns documents that are ordered by a field with their best chunks,
 // which their digests are made of.
 func (e *evaluator) addBestChunks(ctx context.Context, list []retrieval.Document) ([]retrieval.Document, error) {
-	leaves := leavesOf(e.ranking(e.m))
+	leaves := match.LeavesOf(e.m.Ranking())
 	if len(leaves) == 0 {
 		return list, nil
 	}

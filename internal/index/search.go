@@ -165,7 +165,7 @@ func (e *evaluator) sorted(
 		last = func(a, b member) int { return cmp.Compare(b.row, a.row) }
 	}
 	by = append(by, last)
-	rows := make([][]int64, len(m.docs))
+	rows := make([][]int64, len(m.Docs))
 	for i, g := range e.view.Segments {
 		var err error
 		if rows[i], err = g.Numbers(); err != nil {
@@ -173,7 +173,7 @@ func (e *evaluator) sorted(
 		}
 	}
 	var out []retrieval.Document
-	for _, p := range best(members(m.docs, rows), n, func(a, b member) int {
+	for _, p := range best(members(m.Docs, rows), n, func(a, b member) int {
 		for _, compare := range by {
 			if c := compare(a, b); c != 0 {
 				return c

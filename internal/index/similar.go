@@ -14,11 +14,11 @@ import (
 // near returns the words that are similar to one word, none if a document
 // has it.
 func (e *evaluator) near(ctx context.Context, word string) ([]string, error) {
-	f, err := e.eval(ctx, query.Term{Text: word})
+	f, err := e.matcher.Eval(ctx, query.Term{Text: word})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := e.within(ctx, f.docs, conditions{}); err != nil || f.docs.Count() > 0 {
+	if _, err := e.within(ctx, f.Docs, conditions{}); err != nil || f.Docs.Count() > 0 {
 		return nil, err
 	}
 	word = analysis.Lower(word)

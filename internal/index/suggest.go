@@ -97,3 +97,11 @@ func (e *evaluator) labelsOf(docs segment.Docs) []string {
 	slices.Sort(labels)
 	return slices.Compact(labels)
 }
+
+// mostFrequent returns the first n of words, which it orders by their documents.
+func mostFrequent(words []segment.Word, n int) []segment.Word {
+	slices.SortFunc(words, func(a, b segment.Word) int {
+		return cmp.Or(cmp.Compare(b.Docs, a.Docs), strings.Compare(a.Text, b.Text))
+	})
+	return words[:min(len(words), n)]
+}

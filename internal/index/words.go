@@ -245,7 +245,7 @@ func (e *evaluator) frequentWords(ctx context.Context) ([]wordCount, error) {
 	err := e.view.WordsWith(ctx, "", func(w segment.Word) bool {
 		r, _ := utf8.DecodeRuneInString(w.Text)
 		short := utf8.RuneCountInString(w.Text) < 3 && !analysis.IsCJK(r)
-		if short || analysis.FunctionWord(w.Text, e.langs) || !unicode.IsLetter(r) || docs >= 20 && 2*w.Docs > docs {
+		if short || analysis.FunctionWord(w.Text, e.matcher.Languages) || !unicode.IsLetter(r) || docs >= 20 && 2*w.Docs > docs {
 			return true
 		}
 		if words = append(words, w); len(words) >= 10*popularPool {

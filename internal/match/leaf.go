@@ -1,4 +1,4 @@
-package index
+package match
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
-// A leaf is one condition on words.
-type leaf struct {
+// A Leaf is one condition on words.
+type Leaf struct {
 	*segment.Leaf
 	fields   segment.Fields
 	docs     int               // documents that meet it, deleted ones included
@@ -31,8 +31,8 @@ const maxMarked = 500
 // gather adds to a leaf what a condition on words matches. The leaf has no
 // patterns if the condition has no words. The error may be that of ctx; then a
 // part of what matches was added.
-func (e *evaluator) gather(ctx context.Context, l *leaf, n query.Node) error {
-	g := gathering{e: e, leaf: l}
+func (x *Matcher) gather(ctx context.Context, l *Leaf, n query.Node) error {
+	g := gathering{x: x, leaf: l}
 	switch n := n.(type) {
 	case query.Term:
 		_, err := g.term(ctx, n.Text, 0)
@@ -56,8 +56,8 @@ func (e *evaluator) gather(ctx context.Context, l *leaf, n query.Node) error {
 
 // A gathering is one call of gather.
 type gathering struct {
-	e    *evaluator
-	leaf *leaf
+	x    *Matcher
+	leaf *Leaf
 	seen map[patternKey]bool // phrases that were added
 }
 
@@ -70,7 +70,7 @@ type patternKey struct {
 // term adds the patterns of a word or phrase in the languages of the documents.
 // It reports whether they have one token.
 func (g *gathering) term(ctx context.Context, text string, slop int) (single bool, err error) {
-	for _, tokens := range analysis.Variants(text, g.e.langs, false) {
+	for _, tokens := range analysis.Variants(text, g.x.Languages, false) {
 		single = len(tokens) == 1
 		if err := g.pattern(ctx, wordPattern(tokens, slop)); err != nil {
 			return single, err
@@ -101,8 +101,8 @@ func (g *gathering) pattern(ctx context.Context, p segment.Pattern) error {
 	if len(g.leaf.patterns) < maxMarked {
 		g.leaf.patterns = append(g.leaf.patterns, p)
 	}
-	p.Segments = g.e.view.SegmentsOf(p.Tokens)
-	return g.e.search.Add(ctx, g.leaf.Leaf, p)
+	p.Segments = g.x.segments(p.Tokens)
+	return g.x.Search.Add(ctx, g.leaf.Leaf, p)
 }
 
 // maxSeen is how many phrases of one condition are remembered. Of the others,
@@ -112,7 +112,7 @@ const maxSeen = 10_000
 // words adds the words with a prefix that f returns true for.
 func (g *gathering) words(ctx context.Context, prefix string, f func(word string) bool) error {
 	var failed error
-	err := g.e.view.WordsWith(ctx, prefix, func(w segment.Word) bool {
+	err := g.x.Words.WordsWith(ctx, prefix, func(w segment.Word) bool {
 		if f(w.Text) {
 			_, failed = g.term(ctx, w.Text, 0)
 		}
@@ -124,7 +124,7 @@ func (g *gathering) words(ctx context.Context, prefix string, f func(word string
 // prefix adds the words that begin with text. Their tokens may begin otherwise,
 // because stemming removed or changed the ending ("happy" is indexed as happi).
 func (g *gathering) prefix(ctx context.Context, text string) error {
-	prefixes := analysis.Variants(text, g.e.langs, true)
+	prefixes := analysis.Variants(text, g.x.Languages, true)
 	for _, tokens := range prefixes {
 		last := tokens[len(tokens)-1]
 		r, _ := utf8.DecodeRuneInString(last)
@@ -140,8 +140,8 @@ func (g *gathering) prefix(ctx context.Context, text string) error {
 	text = analysis.Lower(text)
 	g.leaf.match = func(word string) bool { return strings.HasPrefix(word, text) }
 	var failed error
-	err := g.e.view.WordsWith(ctx, text, func(w segment.Word) bool {
-		for _, tokens := range analysis.Variants(w.Text, g.e.langs, false) {
+	err := g.x.Words.WordsWith(ctx, text, func(w segment.Word) bool {
+		for _, tokens := range analysis.Variants(w.Text, g.x.Languages, false) {
 			begins := func(prefix []string) bool { return strings.HasPrefix(tokens[0], prefix[0]) }
 			if failed == nil && !slices.ContainsFunc(prefixes, begins) {
 				failed = g.pattern(ctx, wordPattern(tokens, 0))
@@ -168,7 +168,7 @@ func (g *gathering) fuzzy(ctx context.Context, text string, edits int) error {
 	if utf8.RuneCountInString(word) > query.MaxFuzzyWord {
 		return nil
 	}
-	words, err := g.e.view.WordsNear(ctx, word, min(edits, 2), 0)
+	words, err := g.x.Words.WordsNear(ctx, word, min(edits, 2), 0)
 	for _, w := range words {
 		if _, err := g.term(ctx, w.Text, 0); err != nil {
 			return err
@@ -177,23 +177,15 @@ func (g *gathering) fuzzy(ctx context.Context, text string, edits int) error {
 	return err
 }
 
-// mostFrequent returns the first n of words, which it orders by their documents.
-func mostFrequent(words []segment.Word, n int) []segment.Word {
-	slices.SortFunc(words, func(a, b segment.Word) int {
-		return cmp.Or(cmp.Compare(b.Docs, a.Docs), strings.Compare(a.Text, b.Text))
-	})
-	return words[:min(len(words), n)]
-}
-
-// conditions returns what the leaves look for, for excerpts. Those for only some
-// fields are left out.
-func (e *evaluator) conditions(leaves []*leaf, except segment.Fields) []passage.Condition {
+// Conditions returns what conditions on words look for, for excerpts. Those for exactly
+// the fields in except are left out.
+func (x *Matcher) Conditions(leaves []*Leaf, except segment.Fields) []passage.Condition {
 	var out []passage.Condition
 	for _, l := range leaves {
 		if l.fields == except {
 			continue
 		}
-		c := passage.Condition{Match: l.match, Weight: e.search.WeightOf(l.Leaf)}
+		c := passage.Condition{Match: l.match, Weight: x.Search.WeightOf(l.Leaf)}
 		for _, p := range l.patterns {
 			c.Add(p.Tokens, p.Prefix)
 		}
