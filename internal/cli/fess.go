@@ -100,11 +100,8 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.FessToken != "" {
-		if !visiblePattern.MatchString(o.FessToken) {
-			return errors.New("environment variable FESS_API_TOKEN: want visible ASCII characters without blanks")
-		}
-		c.FessAuth.AccessToken = o.FessToken
+	if err := setFessToken(c, o.FessToken); err != nil {
+		return err
 	}
 	c.Security.HTTPAuthToken = cmp.Or(string(o.Token), c.Security.HTTPAuthToken)
 	c.Logging.Level = cmp.Or(string(o.Level), c.Logging.Level)
@@ -170,6 +167,15 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, path s
 		s.printSnippets(c.Domain.ID, url, "KNOWHOW_TOKEN", own)
 	}
 	return s.serve(ctx)
+}
+
+// setFessToken sets the access token from the environment.
+func setFessToken(c *fessconfig.Config, token string) error {
+	if token != "" && !visiblePattern.MatchString(token) {
+		return errors.New("environment variable FESS_API_TOKEN: want visible ASCII characters without blanks")
+	}
+	c.FessAuth.AccessToken = cmp.Or(token, c.FessAuth.AccessToken)
+	return nil
 }
 
 // findFessConfig returns the first configuration file that exists.

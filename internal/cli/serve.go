@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
 	"github.com/knowhow-mcp/knowhow/internal/document"
@@ -30,22 +31,32 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	sources, err := v.openSources(ctx, o, f)
+	served, err := v.openSources(ctx, o, f)
 	if err != nil {
 		return err
+	}
+	asked, err := v.openAsked(served, o, s.log)
+	defer asked.close()
+	if err != nil {
+		return err
+	}
+	sources := make([]document.Source, len(served))
+	for i, src := range served {
+		sources[i] = src.Source
 	}
 	if f.Store != nil {
 		if err := v.connect(ctx, f); err != nil {
 			return err
 		}
-		if err := claimSources(ctx, f, sources); err != nil && !errkind.Retryable(err) {
+		if err := claimSources(ctx, f, serving.Indexed(sources)); err != nil && !errkind.Retryable(err) {
 			return err // otherwise, they are claimed before they are indexed
 		}
 	}
 	options := serving.Options{
 		Folder: f, Sources: sources, Groups: o.Tools.search, Domain: string(o.Domain), DomainName: o.DomainName,
 		MaxUpload: int64(o.MaxUpload),
-		Once:      o.NoWatch, Lines: s.lines, Version: version(), Log: s.log,
+		Asked:     asked.services, SourceTimeout: o.SourceTimeout, Header: asked.header,
+		Once: o.NoWatch, Lines: s.lines, Version: version(), Log: s.log,
 	}
 	if o.Tools.kb {
 		uploads, err := openUploads(f.Dir, kbmcp.UploadOptions{MaxSize: int64(o.MaxUpload)})
@@ -59,6 +70,13 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 		}
 	}
 	service := serving.New(options)
+	watching, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer stop()
+	for _, watch := range asked.watch {
+		background.Go(func() { watch(watching) })
+	}
 	return service.Run(ctx, func(ctx context.Context, begin func()) error {
 		s.mcp, s.path = service.MCP(), serving.MCPPath
 		if s.stdio {

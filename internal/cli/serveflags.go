@@ -23,8 +23,9 @@ import (
 const serveHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]
 
 Indexes folders, files, web sites and git repositories, and serves them to agents
-over MCP. Only the named sources are served. Sources are remembered. Without a
-SOURCE, all remembered sources are served.
+over MCP. Only the named sources are served. These sources are remembered. Without a
+SOURCE, all remembered sources are served. Fess servers, datasets and the knowledge
+base are sources, too: they are asked when a search comes, and are not remembered.
 
 {flags}
 
@@ -34,6 +35,7 @@ Examples:
   {cmd} --description "Minutes of the board since 2019" ~/board
   {cmd} https://docs.example.com/guide/ ~/handbook
   {cmd} git+https://github.com/org/project#main:docs
+  {cmd} ~/handbook fess:hr.json datasets:./datasets kb
   KNOWHOW_TRANSPORT=stdio {cmd} ~/handbook
   {cmd} --addr 0.0.0.0:7411 --token "$TOKEN"
 `
@@ -100,9 +102,11 @@ type serveFlags struct {
 	tokenFlag      `more:"; required to listen on other addresses than loopback"`
 	serverEmbedder `of:"the sources"`
 	levelFlag      `standard:"warn"`
-	NoWatch        bool   `flag:"no-watch" help:"look for changes only at the start"`
-	Yes            bool   `flag:"yes" help:"index a home folder or a whole disk without asking"`
-	Revision       string `flag:"revision" value:"latest" default:"latest" help:"MCP revisions to negotiate; latest is every one"`
+	SourceTimeout  time.Duration `flag:"source-timeout" value:"DURATION" default:"2s" help:"how long a search waits for a source: one that has not answered is left out of the result, which names it"`
+	NoWatch        bool          `flag:"no-watch" help:"look for changes only at the start"`
+	Yes            bool          `flag:"yes" help:"index a home folder or a whole disk without asking"`
+	Revision       string        `flag:"revision" value:"latest" default:"latest" help:"MCP revisions to negotiate; latest is every one"`
+	FessToken      token         `env:"FESS_API_TOKEN" help:"access token for Fess, as for knowhow fess"`
 	httpFlags
 	uploadFlags
 
@@ -147,6 +151,20 @@ func (a sourceFlags) rules(r document.Rules) document.Rules {
 		r.MaxPages = a.MaxPages
 	}
 	return r
+}
+
+// ofIndexed returns a flag that is given and that is about sources that are indexed, ""
+// if there is none.
+func (a sourceFlags) ofIndexed() string {
+	switch {
+	case a.Include != nil:
+		return "--include"
+	case a.Exclude != nil:
+		return "--exclude"
+	case a.NoIgnore != nil:
+		return "--no-ignore"
+	}
+	return ""
 }
 
 // A label is the label of a source, "" for none.
@@ -197,6 +215,12 @@ func (o *serveFlags) add(v *invocation, arg string) error {
 	}
 	src := o.Next
 	src.path, src.Description = v.expand(arg), strings.TrimSpace(src.Description)
+	if kind, rest := source.KindOf(arg); kind != source.Indexed {
+		src.path = strings.TrimSuffix(arg, rest) + v.expand(rest)
+		if flag := src.ofIndexed(); flag != "" {
+			return v.usagef("%s: %s is not indexed, so the flag has no effect", flag, sanitize.Escape(arg))
+		}
+	}
 	switch {
 	case src.Every == 0:
 	case !source.Remote(src.path):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,11 +23,12 @@ import (
 
 // openSources opens the index of the data folder and returns the sources to serve:
 // those on the command line, in its order, or all remembered ones if there are none.
-// New sources are remembered.
+// New sources that are indexed are remembered.
 func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafolder.Folder) (
-	[]document.Source, error) {
+	[]servedSource, error) {
 	var requests []source.Request
-	for _, arg := range o.sources {
+	paths := make([]string, len(o.sources))
+	for i, arg := range o.sources {
 		path, err := source.Resolve(arg.path)
 		switch {
 		case errors.Is(err, errkind.Unsupported):
@@ -36,13 +38,17 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 		case err != nil:
 			return nil, &hintError{err, "Check the spelling, or name another folder."}
 		}
+		paths[i] = path
+		if kind, _ := source.KindOf(path); kind != source.Indexed {
+			continue
+		}
 		requests = append(requests, source.Request{
 			Path: path, Label: string(arg.Label), Description: arg.Description, Rules: arg.rules,
 		})
 	}
 	none := &hintError{usageError("no source: nothing is indexed yet"),
 		fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
-	if len(requests) == 0 {
+	if len(o.sources) == 0 {
 		if found, err := hasIndex(f.Dir); err != nil {
 			return nil, err
 		} else if !found {
@@ -75,14 +81,29 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 			return nil, err
 		}
 	}
-	if len(requests) == 0 {
+	if len(o.sources) == 0 {
 		served = known
 	}
-	if len(served) == 0 {
+	if len(o.sources) == 0 && len(served) == 0 {
 		return nil, none
 	}
+	all := make([]servedSource, len(served))
+	for i, src := range served {
+		all[i] = servedSource{Source: src}
+	}
+	for i, arg := range o.sources {
+		kind, _ := source.KindOf(paths[i])
+		if kind == source.Indexed || slices.Contains(paths[:i], paths[i]) {
+			continue
+		}
+		src, err := v.asked(paths[i], arg, slices.Concat(known, served), o.Transport == "stdio")
+		if err != nil {
+			return nil, err
+		}
+		served, all = append(served, src.Source), append(all, src)
+	}
 	v.warnSources(served)
-	return served, nil
+	return all, nil
 }
 
 // warnSources prints warnings about sources that are served together.

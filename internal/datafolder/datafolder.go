@@ -90,6 +90,22 @@ func (f *Folder) Sources(ctx context.Context) ([]document.Source, error) {
 	return f.Index.Sources(ctx)
 }
 
+// WrittenLabels returns the labels of the collections that users have written in.
+func (f *Folder) WrittenLabels(ctx context.Context) ([]string, error) {
+	all, err := f.Service().Labels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	labels := make([]string, len(all))
+	for i, l := range all {
+		labels[i] = l.Value
+	}
+	if f.Store != nil {
+		return f.Store.WrittenLabels(ctx, labels)
+	}
+	return f.Index.WrittenLabels(ctx, labels)
+}
+
 // Base returns the knowledge base: what users added and, of the files of sources,
 // those of o.Sources.
 func (f *Folder) Base(o kb.Options) *kb.Local {

@@ -9,8 +9,6 @@
 // All functions are safe for concurrent use.
 package query
 
-import "strings"
-
 // A Node is a part of a parsed query: an And, Or, Not, Term, Phrase, Prefix,
 // Wildcard, Fuzzy, Range, Boost or All (not a pointer to one).
 type Node interface{ node() }
@@ -140,46 +138,6 @@ func (t Text) Conditions() []Term {
 	}
 	walk(t.Tree())
 	return all
-}
-
-// Terms returns the words of the text that a document may have because of a condition:
-// its words, or those of an expression in the text or the title of a document, without
-// those that must not occur.
-func (t Text) Terms() []string {
-	if t.kind != Expression {
-		return t.words
-	}
-	var words []string
-	var walk func(n Node)
-	walk = func(n Node) {
-		add := func(field, text string) {
-			if field == "" || field == "title" || field == "content" {
-				words = append(words, strings.Fields(text)...)
-			}
-		}
-		switch n := n.(type) {
-		case And:
-			for _, m := range n.Nodes {
-				walk(m)
-			}
-		case Or:
-			for _, m := range n.Nodes {
-				walk(m)
-			}
-		case Boost:
-			walk(n.Node)
-		case Term:
-			add(n.Field, n.Text)
-		case Phrase:
-			add(n.Field, n.Text)
-		case Prefix:
-			add(n.Field, n.Text)
-		case Fuzzy:
-			add(n.Field, n.Text)
-		}
-	}
-	walk(t.Tree())
-	return words
 }
 
 // FileType returns the value of the field filetype that a user means: Fess's name of

@@ -222,3 +222,43 @@ func (t Text) Any() (some Text, pieces, ok bool) {
 func Fields(s string) []string {
 	return strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), isBlank)
 }
+
+// Terms returns the words of the text that a document may have because of a condition:
+// its words, or those of an expression in the text or the title of a document, without
+// those that must not occur.
+func (t Text) Terms() []string {
+	if t.kind != Expression {
+		return t.words
+	}
+	var words []string
+	var walk func(n Node)
+	walk = func(n Node) {
+		add := func(field, text string) {
+			if field == "" || field == "title" || field == "content" {
+				words = append(words, strings.Fields(text)...)
+			}
+		}
+		switch n := n.(type) {
+		case And:
+			for _, m := range n.Nodes {
+				walk(m)
+			}
+		case Or:
+			for _, m := range n.Nodes {
+				walk(m)
+			}
+		case Boost:
+			walk(n.Node)
+		case Term:
+			add(n.Field, n.Text)
+		case Phrase:
+			add(n.Field, n.Text)
+		case Prefix:
+			add(n.Field, n.Text)
+		case Fuzzy:
+			add(n.Field, n.Text)
+		}
+	}
+	walk(t.Tree())
+	return words
+}

@@ -15,7 +15,6 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/kbserver"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
-	"github.com/knowhow-mcp/knowhow/internal/search/scope"
 	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 	"github.com/knowhow-mcp/knowhow/internal/source"
 )
@@ -90,7 +89,7 @@ func (l *labelHandlers) handler(src document.Source) *mcpserver.HTTPHandler {
 	defer l.mu.Unlock()
 	h, ok := l.made[src.Label]
 	if !ok {
-		h = l.mcp(sourceDomain(src), scope.New(l.o.Folder.Service(), src.Label), nil).HTTP(mcpserver.HTTPOptions{})
+		h = l.mcp(sourceDomain(src), l.over([]document.Source{src}), nil).HTTP(mcpserver.HTTPOptions{})
 		l.made[src.Label] = h
 	}
 	return h

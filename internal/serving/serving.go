@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,8 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/kbmcp"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 	"github.com/knowhow-mcp/knowhow/internal/repository"
+	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/federated"
 	"github.com/knowhow-mcp/knowhow/internal/search/scope"
 	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
 	"github.com/knowhow-mcp/knowhow/internal/site"
@@ -33,6 +36,14 @@ import (
 type Options struct {
 	Folder  *datafolder.Folder // with its index, except for calls of tools without Run; required
 	Sources []document.Source  // that are served; required
+
+	// Asked are the services of those of Sources that are neither indexed nor notes, by
+	// their labels. A search waits for each at most SourceTimeout; 0 means two seconds.
+	Asked         map[string]search.Service
+	SourceTimeout time.Duration
+
+	// Header keeps what services need of a request over HTTP; nil for nothing.
+	Header func(context.Context, http.Header) context.Context
 
 	Groups     []searchmcp.Group // none means search, unless there are tools of the knowledge base
 	Domain     string            // of all sources; "" means the label of the only source, or all
@@ -52,8 +63,8 @@ type Options struct {
 // A Server serves sources. Create one with [New].
 type Server struct {
 	o       Options
-	backend *scope.Scope // the part of the documents that is served
-	base    *kb.Local    // the same part, and what users added
+	backend scope.Service // the documents that are served
+	base    *kb.Local     // the same part, and what users added
 
 	mu   sync.Mutex
 	jobs []*job.Manager // of each MCP server
@@ -61,11 +72,60 @@ type Server struct {
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{o: o, backend: scope.New(o.Folder.Service(), Labels(o.Sources)...)}
+	s := &Server{o: o}
+	s.backend = s.over(o.Sources)
 	if o.Folder.Index != nil {
 		s.base = o.Folder.Base(kb.Options{Sources: Labels(o.Sources), MaxUpload: o.MaxUpload, Version: o.Version})
 	}
 	return s
+}
+
+// over returns the documents of some sources.
+func (s *Server) over(sources []document.Source) scope.Service {
+	own := federated.Member{Labels: Labels(sources)} // in the data folder
+	var labels []string
+	var notes []scope.Notes
+	var asked []federated.Member
+	for _, src := range sources {
+		kind, collection := source.KindOf(src.Path)
+		if kind == source.Notes {
+			notes = append(notes, scope.Notes{Label: src.Label, Collections: s.collections(collection)})
+		} else {
+			labels = append(labels, src.Label) // notes may have the label of any source
+		}
+		if service := s.o.Asked[src.Label]; service != nil {
+			one := []string{src.Label}
+			asked = append(asked, federated.Member{Labels: one, Sources: one, Service: service})
+		} else {
+			own.Sources = append(own.Sources, src.Label)
+		}
+	}
+	documents := scope.WithNotes(s.o.Folder.Service(), labels, notes)
+	if asked == nil {
+		return documents
+	}
+	own.Service = documents
+	return federated.New(federated.Options{Members: append([]federated.Member{own}, asked...),
+		Timeout: s.o.SourceTimeout, Log: s.o.Log})
+}
+
+// collections returns the function that lists the labels of a collection, or of all
+// that users have written in if it is "".
+func (s *Server) collections(one string) func(context.Context) ([]string, error) {
+	if one != "" {
+		return func(context.Context) ([]string, error) { return []string{one}, nil }
+	}
+	return func(ctx context.Context) ([]string, error) { return s.o.Folder.WrittenLabels(ctx) }
+}
+
+// Indexed returns those of the sources that are indexed.
+func Indexed(sources []document.Source) []document.Source {
+	return slices.DeleteFunc(slices.Clone(sources), func(src document.Source) bool { return !isIndexed(src) })
+}
+
+func isIndexed(src document.Source) bool {
+	kind, _ := source.KindOf(src.Path)
+	return kind == source.Indexed
 }
 
 // Labels returns the labels of sources.
@@ -94,7 +154,7 @@ func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin 
 	ctx, cancel := context.WithCancel(ctx)
 	f := s.o.Folder
 	indexer := indexing.New(indexing.Options{
-		Index: f.Index, Sink: f.Sink(s.o.Sources), Sources: s.current, Dir: f.Dir,
+		Index: f.Index, Sink: f.Sink(Indexed(s.o.Sources)), Sources: s.indexed, Dir: f.Dir,
 		Lines: s.o.Lines, Log: s.o.Log, Once: s.o.Once, Version: s.o.Version,
 	})
 	indexer.Prepare(ctx)
@@ -121,16 +181,27 @@ func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin 
 	})
 }
 
-// current returns the sources of this process that are still remembered:
-// another process may have removed one, or assigned its label to another
-// folder.
+// current returns the sources of this process that are asked or still remembered:
+// another process may have removed one, or assigned its label to another folder.
 func (s *Server) current(ctx context.Context) ([]document.Source, error) {
-	all, err := s.o.Folder.Index.Sources(ctx)
-	return slices.DeleteFunc(all, func(a document.Source) bool {
+	sources, err := s.o.Folder.Index.Sources(ctx)
+	sources = slices.DeleteFunc(sources, func(a document.Source) bool {
 		return !slices.ContainsFunc(s.o.Sources, func(src document.Source) bool {
 			return src.Label == a.Label && src.Path == a.Path
 		})
-	}), err
+	})
+	for _, src := range s.o.Sources {
+		if !isIndexed(src) {
+			sources = append(sources, src)
+		}
+	}
+	return sources, err
+}
+
+// indexed returns those of the current sources that are indexed.
+func (s *Server) indexed(ctx context.Context) ([]document.Source, error) {
+	sources, err := s.current(ctx)
+	return Indexed(sources), err
 }
 
 // maxDescription is the maximum length of the description of several sources, in
@@ -164,6 +235,21 @@ func sourceDomain(src document.Source) searchmcp.Domain {
 	d := searchmcp.Domain{ID: source.Domain(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
 	if d.Description == "" {
 		what, name := "Documents in the folder ", filepath.Base(src.Path)
+		kind, rest := source.KindOf(src.Path)
+		switch {
+		case kind == source.Notes && rest == "":
+			what, name = "Notes and files that users and agents have added", ""
+		case kind == source.Notes:
+			what, name = "Notes and files that users and agents have added to the collection ", rest
+		case kind == source.Datasets:
+			what = "Datasets in the folder "
+		case kind == source.Fess:
+			what, name = "Documents of the Fess domain ", src.Label
+		}
+		if kind != source.Indexed {
+			d.Description = what + name
+			return d
+		}
 		if r, err := repository.Parse(src.Path); err == nil {
 			what, name = "Documents in the repository ", r.Name()
 		} else if site.Is(src.Path) {
@@ -184,7 +270,7 @@ func (s *Server) MCP() *mcpserver.Server { return s.mcp(s.domain(), s.backend, s
 
 // mcp returns an MCP server for a domain over a part of the documents, with the
 // tools of the knowledge base if there are any.
-func (s *Server) mcp(d searchmcp.Domain, backend *scope.Scope, tools *kbmcp.Options) *mcpserver.Server {
+func (s *Server) mcp(d searchmcp.Domain, backend scope.Service, tools *kbmcp.Options) *mcpserver.Server {
 	o := searchmcp.Options{
 		Domain:     d,
 		Backend:    backend,
@@ -220,6 +306,7 @@ func (s *Server) mcp(d searchmcp.Domain, backend *scope.Scope, tools *kbmcp.Opti
 		Domain:       &mcpserver.Domain{ID: d.ID, Name: d.Name, Description: d.Description, LabelFilter: d.Label},
 		Revision:     mcpserver.Latest,
 		Log:          s.o.Log,
+		Header:       s.o.Header,
 	})
 	documents.Register(server)
 	if tools != nil {

@@ -182,6 +182,9 @@ func Choose(known []document.Source, requests []Request) (chosen, changed, added
 // folder is one source however its path is spelled. What is neither a folder nor
 // a file is an error of kind errkind.Unsupported.
 func Resolve(name string) (string, error) {
+	if kind, _ := KindOf(name); kind != Indexed {
+		return resolveAsked(name)
+	}
 	if repository.Is(name) {
 		r, err := repository.Parse(name)
 		if err != nil {
@@ -221,6 +224,89 @@ func Resolve(name string) (string, error) {
 		return "", fmt.Errorf("source %q is neither a folder nor a file: %w", name, errkind.Unsupported)
 	}
 	return path, nil
+}
+
+// Forms of sources that are asked when a search comes.
+const (
+	fessForm     = "fess:"     // and the path of a configuration file of the bridge
+	datasetsForm = "datasets:" // and the path of a folder of datasets
+	notesForm    = "kb"        // or kb: and a collection
+)
+
+// A Kind is a kind of sources that are asked when a search comes.
+type Kind string
+
+// The kinds. A source that is not of these is indexed.
+const (
+	Indexed  Kind = ""
+	Fess     Kind = "fess"
+	Datasets Kind = "datasets"
+	Notes    Kind = "kb"
+)
+
+// KindOf returns the kind of the source with a path, which [Resolve] has returned, and
+// what follows the name of the kind: the path of a file or folder, or a collection ("" for
+// all).
+func KindOf(path string) (kind Kind, rest string) {
+	switch {
+	case path == notesForm:
+		return Notes, ""
+	case strings.HasPrefix(path, notesForm+":"):
+		return Notes, path[len(notesForm)+1:]
+	case strings.HasPrefix(path, fessForm):
+		return Fess, path[len(fessForm):]
+	case strings.HasPrefix(path, datasetsForm):
+		return Datasets, path[len(datasetsForm):]
+	}
+	return Indexed, path
+}
+
+// resolveAsked is Resolve for sources that are asked.
+func resolveAsked(name string) (string, error) {
+	kind, rest := KindOf(name)
+	if kind == Notes {
+		if rest != "" && !ValidLabel(rest) || strings.HasSuffix(name, ":") {
+			return "", fmt.Errorf(`source %q: want kb or kb:COLLECTION, a name of letters, digits, "_", "." and "-": %w`, name,
+				errkind.Invalid)
+		}
+		return name, nil
+	}
+	path, err := filepath.Abs(rest)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Stat(path)
+	}
+	switch {
+	case rest == "":
+		return "", fmt.Errorf("source %q names no path: %w", name, errkind.Invalid)
+	case err != nil:
+		return "", fmt.Errorf("source %q cannot be read: %w", name, Reason(err))
+	case kind == Datasets && !info.IsDir():
+		return "", fmt.Errorf("source %q is not a folder of datasets: %w", name, errkind.Unsupported)
+	case kind == Fess && info.IsDir():
+		return "", fmt.Errorf("source %q is a folder, want a configuration file of knowhow fess: %w", name, errkind.Unsupported)
+	}
+	return string(kind) + ":" + path, nil
+}
+
+// Ask returns the source with a path that is asked. It gets the given label or, if that
+// is "", the slug of name, with a number if one of the other sources has it. The error is
+// a [*LabelError].
+func Ask(others []document.Source, path, name, label string) (document.Source, error) {
+	holder := func(label string) int {
+		return slices.IndexFunc(others, func(s document.Source) bool { return s.Label == label })
+	}
+	if label != "" {
+		if i := holder(label); i >= 0 {
+			return document.Source{}, &LabelError{label, others[i]}
+		}
+		return document.Source{Label: label, Path: path}, nil
+	}
+	label = slug(name)
+	for n := 2; holder(label) >= 0 || label == "documents"; n++ {
+		label = fmt.Sprintf("%s-%d", slug(name), n)
+	}
+	return document.Source{Label: label, Path: path}, nil
 }
 
 // Remote reports whether a source is not on this machine: whether it is a repository or

@@ -26,7 +26,8 @@ import (
 // No two members have documents with one ID. If the service is a [search.Indexer] or a
 // [search.Outliner], so is the member.
 type Member struct {
-	Labels  []string // of its sources, which its hits have; at least one
+	Labels  []string // that its documents have, at least one
+	Sources []string // of Labels, those of which a failure is named; if these fail, a search fails
 	Service search.Service
 }
 
@@ -84,18 +85,16 @@ func (s *Service) parts(labels []string) []part {
 	return parts
 }
 
-// sources returns the labels that a part is asked for.
+// sources returns the sources that a part is asked for.
 func (p part) sources() []string {
-	if p.labels != nil {
-		return p.labels
-	}
-	return p.Labels
+	return slices.DeleteFunc(slices.Clone(p.Sources),
+		func(l string) bool { return p.labels != nil && !slices.Contains(p.labels, l) })
 }
 
 // lateError is the error of a member that has not answered in time.
 type lateError time.Duration
 
-func (e lateError) Error() string { return fmt.Sprintf("has not answered within %v", time.Duration(e)) }
+func (e lateError) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
 
 // Unwrap returns errkind.Timeout.
 func (e lateError) Unwrap() error { return errkind.Timeout }
@@ -119,26 +118,31 @@ func each[T any](ctx context.Context, s *Service, parts []part, ask func(context
 	return results, errs
 }
 
-// failed returns the failures of parts, and their errors as one if all have failed.
+// failed returns the failures of parts, and an error if no source has answered.
 func failed(ctx context.Context, parts []part, errs []error) ([]search.Failure, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	var failures []search.Failure
-	var all []error
+	answers := 0
 	for i, err := range errs {
-		if err != nil {
-			all = append(all, err)
-			for _, label := range parts[i].sources() {
-				failures = append(failures, search.Failure{Label: label, Err: err})
-			}
+		sources := parts[i].sources()
+		switch {
+		case err == nil:
+			answers += len(sources)
+			continue
+		case len(sources) == 0:
+			sources = parts[i].Labels[:1]
+		}
+		for _, label := range sources {
+			failures = append(failures, search.Failure{Label: label, Err: err})
 		}
 	}
 	switch {
-	case len(all) == 0 || len(all) < len(parts):
+	case answers > 0 || len(failures) == 0:
 		return failures, nil
-	case len(parts) == 1 || errors.Is(all[0], errkind.Invalid):
-		return nil, all[0]
+	case len(failures) == 1 || errors.Is(failures[0].Err, errkind.Invalid):
+		return nil, failures[0].Err
 	}
 	return nil, fmt.Errorf("no source answers: %w", joined(failures))
 }

@@ -42,7 +42,7 @@ func member(t *testing.T, label string, docs ...document.Document) federated.Mem
 	if err := x.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
-	return federated.Member{Labels: []string{label}, Service: scope.New(x, label)}
+	return federated.Member{Labels: []string{label}, Sources: []string{label}, Service: scope.New(x, label)}
 }
 
 // Several services behave like one with the documents of all. Only the order of hits

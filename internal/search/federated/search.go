@@ -22,7 +22,9 @@ type entry struct {
 
 // rankOffset is added to each rank, counted from 1. The score of a hit is the
 // reciprocal of the sum (reciprocal rank fusion, Cormack, Clarke and Büttcher 2009).
-const rankOffset = 60
+// Their offset of 60 is for lists of the same documents. Here each document is in one
+// list, and of the first hits of all lists, at most one is right.
+const rankOffset = 2
 
 // Search implements [search.Service]. It merges at most [Window] hits.
 func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, error) {
@@ -30,7 +32,7 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 		return nil, err
 	}
 	parts := s.parts(q.Labels)
-	depth := min(q.Start+q.Num, Window)
+	depth := min(max(q.Start+q.Num, compared), Window)
 	pages, errs := each(ctx, s, parts, func(ctx context.Context, p part) (*search.Page, error) {
 		return p.search(ctx, q, depth)
 	})
@@ -56,22 +58,31 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 		for rank, h := range found.Hits {
 			list[rank] = entry{parts[i], h, rank, 1 / float64(rankOffset+rank+1)}
 		}
-		lists = append(lists, list)
+		if len(list) > 0 {
+			lists = append(lists, list)
+		}
 	}
 	page.Relaxed = relaxed(pages)
 	page.DidYouMean, page.Missing = advice(pages)
 	page.Facets = mergeFacets(q.Facets, pages)
 	list := merge(lists, q.Sort)
-	if depth == 0 || q.Start >= len(list) {
+	if q.Num == 0 || q.Start >= len(list) {
 		return page, nil
 	}
 	texts := s.newTexts()
-	if q.Distinct {
+	if q.Distinct && len(lists) > 1 {
 		list = texts.distinct(ctx, list, depth)
 	}
-	list = list[min(q.Start, len(list)):min(depth, len(list))]
-	if q.Passages > 0 {
-		if err := texts.choose(ctx, q, list); err != nil {
+	words := newWords(q.Text, list)
+	if q.Passages > 0 && len(lists) > 1 {
+		s.count(ctx, parts, words)
+	}
+	if byRelevance(q.Sort) && len(lists) > 1 {
+		texts.compare(ctx, words, list)
+	}
+	list = list[min(q.Start, len(list)):min(q.Start+q.Num, Window, len(list))]
+	if q.Passages > 0 && len(list) > 0 {
+		if err := texts.choose(ctx, words, list, q.Passages); err != nil {
 			return nil, err
 		}
 	}
