@@ -81,7 +81,7 @@ var deps = map[string]string{
 	"mcpserver":  "httpguard schema compact spell sanitize",
 
 	// MCP client.
-	"mcpsettings":      "spell",
+	"mcpsettings":      "configfile spell",
 	"mcpclient":        "mcpsettings compact spell mcpclient/child mcpclient/redact sanitize httpclient",
 	"mcpclient/child":  "",
 	"mcpclient/redact": "sanitize",

@@ -22,6 +22,7 @@ const connectHelp = `Usage: {cmd} [CLIENT|all] [FLAGS] [SOURCE ...]
        {cmd} CLIENT kb
        {cmd} CLIENT datasets DIR
        {cmd} CLIENT fess CONFIG
+       {cmd} CLIENT fess URL --label NAME
        {cmd} CLIENT --remove [--name NAME]
 
 Connects a client, such as Claude Code or Cursor, to folders, to a server that
@@ -33,9 +34,12 @@ The clients: claude-code, claude-desktop, vscode, cursor, codex, gemini, copilot
 windsurf, zed, cline, continue, goose, opencode, lmstudio, kiro, qwen, and "all"
 for those that are installed.
 
+A SOURCE is what "serve" takes: a folder, a file, a web site (https://...), a git
+repository (git+https://...), fess:CONFIG, datasets:DIR, kb or kb:COLLECTION.
+
 A client that has a command for this is changed with its own command. For the
 others, the configuration file is changed: one entry, and nothing else. A copy of
-the file is kept beside it.
+the file as it was is kept beside it until the last entry is removed.
 
 {flags}
 
@@ -46,6 +50,7 @@ Examples:
   {cmd} cursor --url http://127.0.0.1:7411/mcp --token-env KNOWHOW_TOKEN
   {cmd} vscode --scope project docs
   {cmd} claude-desktop kb
+  {cmd} cursor fess http://localhost:8080 --label finance
   {cmd} codex --dry-run ~/handbook
   {cmd} cursor --remove --name handbook
 `
@@ -53,17 +58,33 @@ Examples:
 // A connectCommand connects clients to servers of this program.
 type connectCommand struct {
 	dataFlag
-	URL      string    `flag:"url" value:"URL" help:"connect to this server, which runs, in place of one that the client starts"`
-	Name     entryName `flag:"name" value:"NAME" help:"name of the entry; by default the label of the source"`
-	Scope    string    `flag:"scope" value:"user|project" default:"user" help:"connect for all projects of the user, or for the project in the working directory and all who work on it"`
-	TokenEnv variable  `flag:"token-env" value:"VARIABLE" help:"environment variable with the token that the client sends to the server at --url"`
-	Remove   bool      `flag:"remove" help:"remove the entry"`
-	Print    bool      `flag:"print" help:"print what would be added and where, and change nothing"`
-	DryRun   bool      `flag:"dry-run" help:"print the changes of the files as a diff, and change nothing"`
+	URL         string    `flag:"url" value:"URL" help:"connect to this server, which runs, in place of one that the client starts"`
+	Name        entryName `flag:"name" value:"NAME" help:"name of the entry, which replaces one of this program that has it; by default one that is free, from the label of the source or the host of the URL"`
+	Scope       string    `flag:"scope" value:"user|project" default:"user" help:"connect for all projects of the user, or for the project in the working directory and all who work on it"`
+	TokenEnv    variable  `flag:"token-env" value:"VARIABLE" help:"environment variable with the token that the client sends to the server at --url"`
+	Label       label     `flag:"label" value:"NAME" help:"label of the source that follows, or the Fess label of the documents of a Fess server"`
+	Description string    `flag:"description" value:"TEXT" range:"1-500" help:"what the source that follows contains; it is remembered"`
+	Remove      bool      `flag:"remove" help:"remove the entry"`
+	Print       bool      `flag:"print" help:"print what would be added and where, and change nothing"`
+	DryRun      bool      `flag:"dry-run" help:"print the changes of the files as a diff, and change nothing"`
 	jsonFlag
 
-	client string
-	words  []string // what it is connected to
+	client  string
+	sources []connectSource // what it is connected to
+}
+
+// A connectSource is an operand, with the flags before it.
+type connectSource struct{ word, label, description string }
+
+// flags returns the flags before it.
+func (s connectSource) flags() (args []string) {
+	if s.label != "" {
+		args = append(args, "--label", s.label)
+	}
+	if s.description != "" {
+		args = append(args, "--description", s.description)
+	}
+	return args
 }
 
 // operand takes CLIENT, then what it is connected to.
@@ -75,7 +96,8 @@ func (o *connectCommand) operand(v *invocation, arg string) error {
 	case o.client == "":
 		o.client = arg
 	default:
-		o.words = append(o.words, arg)
+		o.sources = append(o.sources, connectSource{arg, string(o.Label), strings.TrimSpace(o.Description)})
+		o.Label, o.Description = "", ""
 	}
 	return nil
 }
@@ -107,7 +129,7 @@ func (n *variable) set(s string) error {
 func (o *connectCommand) run(ctx context.Context, v *invocation) error {
 	s := v.clientSystem()
 	if o.client == "" {
-		for _, name := range []string{"url", "name", "scope", "token-env", "remove", "print", "dry-run"} {
+		for _, name := range []string{"url", "name", "scope", "token-env", "label", "description", "remove", "print", "dry-run"} {
 			if v.given(name) {
 				return v.usagef("--%s needs a client", name)
 			}

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -49,9 +47,12 @@ func (c *connection) connectAll(ctx context.Context, chosen []*clients.Client) e
 	}
 	var connected, changed []*clients.Client
 	failed, err := c.each(ctx, chosen, "connected", func(client *clients.Client) error {
-		done, err := c.connect(ctx, client, t.server)
+		name, done, err := c.connect(ctx, client, t.server)
 		if err != nil {
 			return err
+		}
+		if len(connected) == 0 {
+			t.server.Name = name
 		}
 		if connected = append(connected, client); done {
 			changed = append(changed, client)
@@ -189,29 +190,15 @@ func (c *connection) file(client *clients.Client, name string) (f clients.File, 
 // errLarge means that a configuration file has more than configfile.MaxSize bytes, as
 // that of Claude Code can have, which keeps its history in it.
 var errLarge = &hintError{fmt.Errorf("the file has more than %d MiB: %w", configfile.MaxSize>>20,
-	errkind.Invalid), "Change it with the client."}
+	errkind.Invalid), "Change it with the client or an editor; --print shows what to change."}
 
 // readConfig returns the contents of a configuration file; nil if there is none.
 func readConfig(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, configfile.MaxSize+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > configfile.MaxSize:
+	data, err := configfile.Read(path)
+	if _, large := errors.AsType[*configfile.Error](err); large {
 		return nil, fmt.Errorf("%s: %w", path, errLarge)
 	}
-	if data == nil {
-		data = []byte{} // an empty file
-	}
-	return data, nil
+	return data, err
 }
 
 // inFile adds the name of a file to an error about its contents.
@@ -252,32 +239,34 @@ func misplaced(f clients.File, data []byte) error {
 	return nil
 }
 
-// connect adds an entry to the configuration of a client, unless it is there.
-func (c *connection) connect(ctx context.Context, client *clients.Client, s clients.Server) (changed bool, err error) {
+// connect adds an entry to the configuration of a client, unless it is there. It
+// returns the name of the entry.
+func (c *connection) connect(ctx context.Context, client *clients.Client, s clients.Server) (
+	name string, changed bool, err error) {
 	if err := c.refuse(client, s); err != nil {
-		return false, err
+		return "", false, err
 	}
 	f, data, err := c.file(client, s.Name)
-	verb := client.Verb.Add(client, s, f.Scope)
-	if errors.Is(err, errLarge) && c.usable(verb) != nil { // the client itself can change it
-		data, err = nil, nil
+	if verb := client.Verb.Add(client, s, f.Scope); errors.Is(err, errLarge) && (c.usable(verb) != nil || c.Print) {
+		data, err = nil, nil // the client itself can change it
 	}
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	entry := client.Entry(s)
+	old, found, err := c.chooseName(ctx, &f, data, &s)
+	if err != nil {
+		return "", false, inFile(f.Path, err)
+	}
+	entry, verb := client.Entry(s), client.Verb.Add(client, s, f.Scope)
 	if c.Print {
-		return false, c.print(client, f, verb, entry)
+		return s.Name, false, c.print(client, f, verb, entry)
 	}
-	old, found, err := configfile.Get(f.Format, data, f.Place)
 	switch {
-	case err != nil:
-		return false, inFile(f.Path, err)
 	case found && client.Same(s, old):
 		c.say("%s is already connected to %s, as %q in %s.", client.Title, targetOf(s), s.Name, f.Path)
-		return false, nil
+		return s.Name, false, nil
 	case found && !isOurs(ctx, clients.Read(s.Name, old)):
-		return false, &hintError{fmt.Errorf("%s has an entry %q that is not of this program", f.Path, s.Name),
+		return "", false, &hintError{fmt.Errorf("%s has an entry %q that is not of this program", f.Path, s.Name),
 			"Choose another name with --name. Nothing was changed."}
 	}
 	was := "" // what is replaced
@@ -285,24 +274,92 @@ func (c *connection) connect(ctx context.Context, client *clients.Client, s clie
 		was = ", in place of the connection to " + targetOf(clients.Read(s.Name, old))
 	}
 	set := func(old []byte) ([]byte, error) { return configfile.Set(f.Format, old, f.Place, entry) }
+	done := fmt.Sprintf("%s: added %q to %s%s", client.Title, s.Name, f.Path, was)
 	if verb = c.usable(verb); verb == nil || c.DryRun {
-		return true, c.change(client, f, verb, set, fmt.Sprintf("%s: added %q to %s%s", client.Title, s.Name, f.Path, was))
+		return s.Name, true, c.change(ctx, client, f, verb, set, done)
 	}
 	if found && !client.Verb.Replaces {
 		if err := c.runVerb(ctx, client, f, client.Verb.Remove(s.Name, f.Scope)); err != nil {
-			return false, err
+			return "", false, err
 		}
 	}
 	if err := c.runVerb(ctx, client, f, verb); err != nil {
+		return "", false, err
+	}
+	written, err := c.written(client, &f, s)
+	switch {
+	case err != nil:
+		return "", false, err
+	case written:
+		c.say("%s: added %q%s", client.Title, s.Name, was)
+		return s.Name, true, nil
+	case client.Verb.Elsewhere:
+		c.say("%s: the command ended without an error.", client.Title)
+		c.warn(fmt.Sprintf("%s does not have the entry %q: if %s does not show it, add it yourself; --print shows what to add",
+			f.Path, s.Name, client.Title))
+		return s.Name, true, nil
+	}
+	c.say("The command of %s ended without an error, but %s does not have what was to be added. It is added here.",
+		client.Title, f.Path)
+	return s.Name, true, c.change(ctx, client, f, nil, set, done)
+}
+
+// chooseName chooses the name of the entry for a server, and returns the entry that has
+// it, which may be replaced. The name is that of --name, that of an entry for the same
+// target, or the first one that is free.
+func (c *connection) chooseName(ctx context.Context, f *clients.File, data []byte, s *clients.Server) (
+	old map[string]any, found bool, err error) {
+	get := func(name string) (map[string]any, bool, error) {
+		f.Place.Name, s.Name = name, name
+		return configfile.Get(f.Format, data, f.Place)
+	}
+	if c.Name != "" {
+		return get(s.Name)
+	}
+	servers, err := serversIn(*f, data)
+	if err != nil {
+		return nil, false, err
+	}
+	base, name := s.Name, ""
+	for _, other := range servers {
+		if sameTarget(*s, other) && (other.URL != "" || isOurs(ctx, other)) && (name == "" || other.Name == base) {
+			name = other.Name
+		}
+	}
+	if name != "" {
+		return get(name)
+	}
+	name = base
+	for n := 2; ; n++ {
+		if _, found, err = get(name); err != nil || !found {
+			break
+		}
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+	if name != base && err == nil {
+		c.say("The name %q is that of another entry in %s: the new one is %q. For another name: --name.", base, f.Path, name)
+	}
+	return nil, false, err
+}
+
+// written reports whether the file of a client has the entry for a server, after the
+// command of the client. The file may be another one than before.
+func (c *connection) written(client *clients.Client, f *clients.File, s clients.Server) (bool, error) {
+	now, data, err := c.file(client, s.Name)
+	switch {
+	case errors.Is(err, errLarge): // only the client reads it
+		return true, nil
+	case err != nil:
 		return false, err
 	}
-	c.say("%s: added %q%s", client.Title, s.Name, was)
-	return true, nil
+	*f = now
+	entry, found, err := configfile.Get(f.Format, data, f.Place)
+	return found && client.Same(s, entry), inFile(f.Path, err)
 }
 
 // change changes a file, or shows what would be changed: by the command of the client
 // if there is one.
-func (c *connection) change(client *clients.Client, f clients.File, verb []string,
+func (c *connection) change(ctx context.Context, client *clients.Client, f clients.File, verb []string,
 	change func([]byte) ([]byte, error), done string) error {
 	switch {
 	case c.DryRun && verb != nil:
@@ -320,11 +377,53 @@ func (c *connection) change(client *clients.Client, f clients.File, verb []strin
 		_, err = io.WriteString(c.stdout, printableDiff(sanitize.Escape(f.Path), data, changed))
 		return err
 	}
-	if err := configfile.Change(f.Path, configfile.Options{Format: f.Format, Place: f.Place}, change); err != nil {
+	if err := c.write(ctx, f, change); err != nil {
 		return inFile(f.Path, err)
 	}
 	c.say("%s", done)
 	return nil
+}
+
+// write changes a file, and its backup.
+func (c *connection) write(ctx context.Context, f clients.File, change func([]byte) ([]byte, error)) error {
+	before, err := readConfig(f.Path)
+	if err != nil {
+		return err
+	}
+	after, err := change(before)
+	if err != nil {
+		return err
+	}
+	backup, err := configfile.Backup(f.Path)
+	if err != nil {
+		return err
+	}
+	first, err := added(ctx, f, before, nil)
+	if err != nil {
+		return err
+	}
+	last, err := added(ctx, f, after, backup)
+	if err != nil {
+		return err
+	}
+	return configfile.Change(f.Path, configfile.Options{First: len(first) == 0, Last: len(last) == 0}, change)
+}
+
+// added returns the names of the entries of this program in a file, without those that
+// the backup has, because they were there before this program added its first one.
+func added(ctx context.Context, f clients.File, data, backup []byte) (names []string, err error) {
+	servers, err := serversIn(f, data)
+	if err != nil {
+		return nil, err
+	}
+	were, _ := serversIn(f, backup) // none if there was no file, or if someone has changed the backup
+	for _, s := range servers {
+		if !slices.ContainsFunc(were, func(w clients.Server) bool { return w.Name == s.Name }) &&
+			(isOurs(ctx, s) || mayBeOurs(ctx, s)) {
+			names = append(names, s.Name)
+		}
+	}
+	return names, nil
 }
 
 // secretMember matches a member of a configuration file whose value can be secret.
@@ -386,8 +485,8 @@ func (c *connection) runVerb(ctx context.Context, client *clients.Client, f clie
 	defer cancel()
 	cmd := exec.CommandContext(limited, verb[0], verb[1:]...)
 	cmd.WaitDelay = time.Second // for children that keep the output open
-	var output tail
-	cmd.Stdout, cmd.Stderr = &output, &output
+	output := &sanitize.Tail{Max: 4 << 10}
+	cmd.Stdout, cmd.Stderr = output, output
 	err := cmd.Run()
 	switch {
 	case err == nil:
@@ -398,21 +497,10 @@ func (c *connection) runVerb(ctx context.Context, client *clients.Client, f clie
 		err = fmt.Errorf("it did not end within %s", verbTime)
 	}
 	hint := fmt.Sprintf("Change %s yourself; --print shows what to add.", f.Path)
-	if text := strings.TrimSpace(sanitize.Text(string(output))); text != "" {
+	if text := strings.TrimSpace(sanitize.Text(output.String())); text != "" {
 		hint = "It printed:\n" + text + "\n" + hint
 	}
 	return &hintError{fmt.Errorf("the command of %s failed: %w", client.Title, err), hint}
-}
-
-// A tail keeps the last 4 KiB that are written to it.
-type tail []byte
-
-func (t *tail) Write(p []byte) (int, error) {
-	*t = append(*t, p...)
-	if over := len(*t) - 4<<10; over > 0 {
-		*t = slices.Delete(*t, 0, over)
-	}
-	return len(p), nil
 }
 
 // removeAll removes the entries of clients.
@@ -447,7 +535,11 @@ func (c *connection) remove(ctx context.Context, client *clients.Client, optiona
 		if err != nil {
 			return nil, err
 		}
-		return configfile.Undo(f.Format, old, backup, f.Place)
+		undone, err := configfile.Undo(f.Format, old, backup, f.Place)
+		if err != nil || undone == nil {
+			return undone, err
+		}
+		return configfile.Remove(f.Format, undone, f.Place) // an entry that was replaced stays away
 	}
 	done := fmt.Sprintf("%s: removed %q from %s", client.Title, name, f.Path)
 	if c.Print {
@@ -472,10 +564,10 @@ func (c *connection) remove(ctx context.Context, client *clients.Client, optiona
 		}
 		if !found {
 			c.say("%s: removed %q", client.Title, name)
-			return nil
+			return c.write(ctx, f, func(old []byte) ([]byte, error) { return old, nil }) // for the backup
 		}
 	}
-	return c.change(client, f, verb, undo, done)
+	return c.change(ctx, client, f, verb, undo, done)
 }
 
 // chooseEntry returns the name of the entry to remove: the one that the command line
@@ -528,11 +620,21 @@ func (c *connection) matches(s clients.Server) bool {
 	if c.URL != "" && s.URL != c.URL {
 		return false
 	}
-	for _, word := range c.words {
-		path, err := filepath.Abs(c.expand(word))
-		if !slices.Contains(s.Args, word) && (err != nil || !slices.Contains(s.Args, path)) {
+	for _, named := range c.sources {
+		if !slices.ContainsFunc(c.spellings(named.word), func(w string) bool { return slices.Contains(s.Args, w) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// spellings returns how an entry can have a source that the command line names.
+func (c *connection) spellings(word string) []string {
+	all := []string{word, absolute(c.expand(word))}
+	for _, prefix := range []string{"fess:", "datasets:", filePrefix} {
+		if rest, ok := strings.CutPrefix(word, prefix); ok {
+			all = append(all, prefix+absolute(c.expand(strings.TrimPrefix(rest, "//"))))
+		}
+	}
+	return all
 }

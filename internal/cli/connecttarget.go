@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
@@ -35,27 +38,41 @@ var storeVariables = []string{"KNOWHOW_STORE", "OPENSEARCH_USERNAME", "OPENSEARC
 
 // target returns what the command line names. It is an error if it does not exist.
 func (o *connectCommand) target(ctx context.Context, v *invocation) (t target, err error) {
-	kind := ""
-	if len(o.words) > 0 {
-		kind = o.words[0]
+	kind, last := "", connectSource{}
+	if len(o.sources) > 0 {
+		kind, last = o.sources[0].word, o.sources[len(o.sources)-1]
 	}
+	ofURL := kind == "fess" && len(o.sources) == 2 && strings.Contains(last.word, "://")
+	if ofURL { // the flag may be anywhere
+		last.label, o.Label = cmp.Or(string(o.Label), last.label, o.sources[0].label), ""
+		last.description = cmp.Or(last.description, o.sources[0].description)
+	}
+	alone := kind == "kb" && len(o.sources) == 1 || (kind == "datasets" || kind == "fess") && len(o.sources) == 2 && !ofURL
 	switch {
-	case o.URL != "" && len(o.words) > 0:
-		return t, v.usagef("--url and %q exclude each other: the server at the URL has its own sources", o.words[0])
+	case o.Label != "":
+		return t, v.usagef("--label %s: no source follows it", o.Label)
+	case o.Description != "":
+		return t, v.usagef("--description: no source follows it")
+	case alone && (last.label != "" || last.description != ""):
+		return t, v.usagef("%s takes neither --label nor --description", kind)
+	case o.URL != "" && len(o.sources) > 0:
+		return t, v.usagef("--url and %q exclude each other: the server at the URL has its own sources", kind)
 	case o.URL != "":
 		t, err = o.urlTarget(v)
 	case o.TokenEnv != "":
 		return t, v.usagef("--token-env is for a server that runs: name it with --url")
-	case kind == "kb" && len(o.words) == 1:
+	case kind == "kb" && len(o.sources) == 1:
 		t, err = o.kbTarget(v)
-	case kind == "datasets" && len(o.words) == 2:
-		t, err = o.datasetsTarget(v, o.words[1])
-	case kind == "datasets" && len(o.words) == 1:
+	case kind == "datasets" && len(o.sources) == 2:
+		t, err = o.datasetsTarget(v, last.word)
+	case kind == "datasets" && len(o.sources) == 1:
 		return t, v.usagef("datasets: the folder of the datasets is missing")
-	case kind == "fess" && len(o.words) == 2:
-		t, err = o.fessTarget(v, o.words[1])
-	case kind == "fess" && len(o.words) == 1:
-		return t, v.usagef("fess: the configuration file is missing")
+	case ofURL:
+		t, err = o.fessURLTarget(v, last)
+	case kind == "fess" && len(o.sources) == 2:
+		t, err = o.fessTarget(v, last.word)
+	case kind == "fess" && len(o.sources) == 1:
+		return t, v.usagef("fess: the configuration file is missing, or the URL of a Fess server and --label")
 	default:
 		t, err = o.sourcesTarget(ctx, v)
 	}
@@ -114,7 +131,7 @@ func (o *connectCommand) urlTarget(v *invocation) (t target, err error) {
 	if u.Path == "" || u.Path == "/" {
 		u.Path = mcpPath
 	}
-	t.server = clients.Server{Name: "knowhow", URL: u.String(), TokenEnv: string(o.TokenEnv)}
+	t.server = clients.Server{Name: hostName(u), URL: u.String(), TokenEnv: string(o.TokenEnv)}
 	if label, ok := strings.CutPrefix(u.Path, mcpPath+"/"); ok {
 		t.server.Name = nameOf(label)
 	}
@@ -122,12 +139,53 @@ func (o *connectCommand) urlTarget(v *invocation) (t target, err error) {
 	return t, nil
 }
 
-// nameOf returns the name of an entry for a label.
-func nameOf(label string) string {
-	if name := strings.ReplaceAll(label, ".", "-"); namePattern.MatchString(name) {
-		return name
+// standardName is the name of the entry for all sources.
+const standardName = "knowhow"
+
+// maxName is the maximum length of the name of an entry that is made here. Clients put
+// it before the names of the tools, which some of them limit to 64 characters.
+const maxName = 40
+
+// hostName returns the name of the entry for a server that runs: its host, and its port
+// if it is not the usual one. This machine is not named.
+func hostName(u *url.URL) string {
+	host, port := u.Hostname(), u.Port()
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		host = standardName
+		if port == ourPorts[0] {
+			port = ""
+		}
 	}
-	return "knowhow"
+	if port != "" {
+		port = "-" + port
+	}
+	return nameOf(host + port)
+}
+
+// nameOf returns the name of an entry for a label or another text.
+func nameOf(text string) string {
+	name := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && namePattern.MatchString("a"+string(r)) {
+			return r
+		}
+		return '-'
+	}, text)
+	name = strings.Trim(name[:min(len(name), maxName)], "-_")
+	return cmp.Or(name, standardName)
+}
+
+// nameOfAll returns the name of an entry for several labels: the labels, or the first one
+// and the number of the others.
+func nameOfAll(labels []string) string {
+	if len(labels) == 0 {
+		return standardName
+	}
+	if name := strings.Join(labels, "-"); len(labels) == 1 || len(name) <= maxName {
+		return nameOf(name)
+	}
+	more := fmt.Sprintf("-and-%d-more", len(labels)-1)
+	first := nameOf(labels[0])
+	return strings.TrimRight(first[:min(len(first), maxName-len(more))], "-_") + more
 }
 
 // dataArgs returns the flag for the data folder that the command line or a variable
@@ -164,38 +222,96 @@ func (o *connectCommand) sourcesTarget(ctx context.Context, v *invocation) (t ta
 	}
 	args := append([]string{"mcp"}, data...)
 	var sources []document.Source
-	for _, word := range o.words {
-		path := v.expand(word)
-		resolved, err := source.Resolve(path)
+	var labels []string
+	for _, named := range o.sources {
+		arg, name, err := o.otherSource(v, named.word)
 		if err != nil {
-			return t, &hintError{err, "Check the spelling, or name another folder. Nothing was changed."}
+			return t, err
 		}
-		if path = absolute(path); strings.Contains(resolved, "://") { // of a repository
-			path = resolved
+		if arg == "" {
+			var src document.Source
+			if arg, src, err = v.indexedSource(named, slices.Concat(known, sources)); err != nil {
+				return t, err
+			}
+			sources, name = append(sources, src), src.Label
 		}
-		src, added, err := source.New(slices.Concat(known, sources), resolved, "")
-		if err != nil {
-			return t, labelError(err)
-		}
-		if what := source.Vast(resolved, v.home()); added && what != "" {
-			return t, &hintError{fmt.Errorf("%s is %s", path, what),
-				fmt.Sprintf("Name a smaller folder, or index it first: %s serve --yes %s", v.Program, shellWord(path))}
-		}
-		sources, args = append(sources, src), append(args, path)
+		labels = append(labels, cmp.Or(named.label, name))
+		args = append(append(args, named.flags()...), arg)
 	}
-	if len(o.words) == 0 {
-		if sources = known; len(known) == 0 {
+	if len(o.sources) == 0 {
+		for _, src := range known {
+			labels = append(labels, src.Label)
+		}
+		if len(known) == 0 {
 			e := v.usagef("nothing to connect to: no source is named, and none is remembered")
 			e.hint = fmt.Sprintf("Name a folder, for example: %s %s docs", v.name, o.client)
 			return t, e
 		}
 	}
-	t = target{server: clients.Server{Name: "knowhow", Args: args}, query: "knowhow", variables: storeVariables}
-	if len(sources) == 1 {
-		t.server.Name, t.query = nameOf(sources[0].Label), sources[0].Label
+	t = target{server: clients.Server{Name: nameOfAll(labels), Args: args}, query: labels[0], variables: storeVariables}
+	if len(o.sources) == 0 && len(labels) > 1 { // sources that come later are served, too
+		t.server.Name = standardName
 	}
 	return t, nil
 }
+
+// otherSource returns the argument and the label of a source that is not indexed: a
+// configuration of the bridge, the datasets of a folder, or the knowledge base. They are
+// empty for other sources. Paths become absolute, because a client has a working
+// directory of its own.
+func (o *connectCommand) otherSource(v *invocation, word string) (arg, label string, err error) {
+	kind, rest, _ := strings.Cut(word, ":")
+	switch {
+	case word == "kb", kind == "kb":
+		return word, strings.ReplaceAll(strings.TrimSuffix(word, ":"), ":", "-"), nil
+	case kind == "fess" && rest != "":
+		t, err := o.fessTarget(v, rest)
+		if err != nil {
+			return "", "", err
+		}
+		return "fess:" + absolute(v.expand(rest)), t.server.Name, nil
+	case kind == "datasets" && rest != "":
+		if _, err := o.datasetsTarget(v, rest); err != nil {
+			return "", "", err
+		}
+		return "datasets:" + absolute(v.expand(rest)), "datasets", nil
+	}
+	return "", "", nil
+}
+
+// indexedSource returns the argument for a folder, a file, a web site or a repository.
+// known are the sources that have labels.
+func (v *invocation) indexedSource(named connectSource, known []document.Source) (
+	arg string, src document.Source, err error) {
+	prefix, path := "", named.word
+	if rest, ok := strings.CutPrefix(path, filePrefix); ok {
+		if prefix, path = filePrefix, rest; strings.HasPrefix(rest, "//") {
+			path = rest[2:] // a URL without a host
+		}
+	}
+	path = v.expand(path)
+	resolved, err := source.Resolve(path)
+	if err != nil {
+		return "", src, &hintError{err, "Check the spelling, or name another folder. Nothing was changed."}
+	}
+	if source.Remote(resolved) {
+		path = resolved
+	} else {
+		path = absolute(path)
+	}
+	src, added, err := source.New(known, resolved, named.label)
+	if err != nil {
+		return "", src, labelError(err)
+	}
+	if what := source.Vast(resolved, v.home()); added && what != "" {
+		return "", src, &hintError{fmt.Errorf("%s is %s", path, what),
+			fmt.Sprintf("Name a smaller folder, or index it first: %s serve --yes %s", v.Program, shellWord(path))}
+	}
+	return prefix + path, src, nil
+}
+
+// filePrefix may be before the path of a source.
+const filePrefix = "file:"
 
 // knownSources returns the sources that a data folder remembers.
 func (v *invocation) knownSources(ctx context.Context, named string) ([]document.Source, error) {
@@ -260,8 +376,57 @@ func (o *connectCommand) fessTarget(v *invocation, word string) (t target, err e
 	return t, nil
 }
 
+// fessURLTarget returns the bridge to the documents with a label of a Fess server.
+func (o *connectCommand) fessURLTarget(v *invocation, server connectSource) (t target, err error) {
+	if want := fessconfig.WantURL(server.word); want != "" {
+		return t, v.usagef("fess: want %s", want) // the URL may have a password
+	}
+	switch {
+	case server.label == "":
+		return t, v.usagef("fess: --label is missing: name the Fess label of the documents")
+	case server.description != "":
+		return t, v.usagef("--description is for folders, files, sites and repositories")
+	}
+	t.server = clients.Server{Name: nameOf(source.Domain(server.label)),
+		Args: []string{"fess", "--url", server.word, "--label", server.label}}
+	t.query, t.variables = server.label, []string{"FESS_API_TOKEN"}
+	return t, nil
+}
+
+// isSwitch reports whether a flag of a server has no value of its own.
+func isSwitch(name string) bool {
+	return slices.Contains([]string{"no-watch", "no-ignore", "yes", "debug", "cody"}, name)
+}
+
+// sameTarget reports whether two entries connect a client to the same: to one URL, or to
+// the same sources, which need not be in the same data folder if they are named.
+func sameTarget(a, b clients.Server) bool {
+	if a.URL != "" || b.URL != "" {
+		return a.URL == b.URL
+	}
+	what := targetOf(a)
+	named := what != allSources && what != "kb"
+	return what == targetOf(b) && (named || dataOf(a) == dataOf(b))
+}
+
+// dataOf returns the value of --data of a server, "" if there is none.
+func dataOf(s clients.Server) string {
+	if i := slices.Index(s.Args, "--data"); i >= 0 && i+1 < len(s.Args) {
+		return s.Args[i+1]
+	}
+	for _, arg := range s.Args {
+		if dir, ok := strings.CutPrefix(arg, "--data="); ok {
+			return dir
+		}
+	}
+	return ""
+}
+
+// allSources describes a server without named sources.
+const allSources = "all sources"
+
 // targetOf describes what a server of this program serves: paths, "kb", "datasets
-// DIR" or "fess CONFIG", or its URL.
+// DIR", "fess CONFIG" or "fess URL --label NAME", or its URL.
 func targetOf(s clients.Server) string {
 	if s.URL != "" {
 		return sanitize.Escape(s.URL)
@@ -279,17 +444,20 @@ func targetOf(s clients.Server) string {
 		case !strings.HasPrefix(arg, "-"):
 			words = append(words, arg)
 		default:
-			if !hasValue && i+1 < len(args) {
+			if !hasValue && i+1 < len(args) && !isSwitch(name) {
 				i++
 				value = args[i]
 			}
-			if name == "config" || name == "datasets" {
+			switch {
+			case name == "config", name == "datasets", name == "url" && args[0] == "fess":
 				words = append(words, value)
+			case name == "label" && args[0] == "fess":
+				words = append(words, "--label", value)
 			}
 		}
 	}
 	if len(words) == 0 {
-		return "all sources"
+		return allSources
 	}
 	return sanitize.Escape(strings.Join(words, " "))
 }

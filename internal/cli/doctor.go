@@ -328,7 +328,7 @@ func rewriteEntry(_ *clients.Client, f clients.File, name string, s clients.Serv
 		}
 		return configfile.Set(f.Format, old, place, members)
 	}
-	return configfile.Change(f.Path, configfile.Options{Format: f.Format, Place: place}, change)
+	return configfile.Change(f.Path, configfile.Options{}, change)
 }
 
 // setCommand sets the command and the arguments in the keys that an entry has for them.

@@ -17,7 +17,7 @@ func All() []*Client {
 			HTTP: true, Variable: "${%s}", Verb: claudeVerb(),
 			Next: session, NextProject: "Claude Code asks you to approve the servers of a project.",
 			NextToken: "Set the variable %s before you start Claude Code.",
-			programs:  []string{"claude"}, folders: everywhere("$CLAUDE_CONFIG_DIR", "~/.claude"),
+			programs:  []string{"claude"}, folders: everywhere("$CLAUDE_CONFIG_DIR", "~/.claude", "~/.claude.json"),
 			user:    everywhere("$CLAUDE_CONFIG_DIR/.claude.json", "~/.claude.json"),
 			project: ".mcp.json", format: JSON, keys: []string{"mcpServers"}, local: true,
 			shape: shape{stdio: "stdio", http: "http"},

@@ -14,6 +14,10 @@ type Verb struct {
 	// that fails, and it must be removed first.
 	Replaces bool
 
+	// Elsewhere reports whether the client may have its configuration in another file than
+	// that of the table, for example in that of a profile.
+	Elsewhere bool
+
 	// Health are the arguments that make the client connect to its servers and print
 	// which it reached; nil if no command does.
 	Health []string
@@ -155,7 +159,7 @@ func qwenVerb() *Verb {
 
 func codeVerb() *Verb {
 	return &Verb{
-		Program: "code", Replaces: true, scopes: []Scope{User},
+		Program: "code", Replaces: true, Elsewhere: true, scopes: []Scope{User},
 		add: func(c *Client, s Server, _ Scope) []string {
 			return []string{"--add-mcp", object(append([]Member{member("name", s.Name)}, c.Entry(s)...))}
 		},

@@ -8,16 +8,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // Options say how [Change] changes a file.
 type Options struct {
-	// Format and Place say which entry is changed. The backup is kept while the
-	// file differs from it in entries beside this one only.
-	Format Format
-	Place  Place
+	// First means that the file has no entry of this program before the change: a
+	// backup that is there is from earlier, and is replaced.
+	First bool
+
+	// Last means that the file has no entry of this program after the change: the
+	// backup is removed.
+	Last bool
 
 	// Secret means that the file will contain a secret: its mode becomes 0600.
 	Secret bool
@@ -27,9 +31,33 @@ type Options struct {
 // own, which must not be overwritten.
 const backupSuffix = ".knowhow.bak"
 
-// noFile is the text of a backup that stands for a missing file. No format reads
-// it as an object, so no file with entries is equal to it.
+// noFile is how a backup begins that stands for a missing file. No format reads it as
+// an object, so no file with entries begins like it. The number of folders that were
+// made for the file follows.
 const noFile = "There was no file before knowhow added an entry.\n"
+
+// missing returns the backup that stands for a missing file for which folders are made.
+func missing(folders int) []byte {
+	return fmt.Appendf(nil, "%sFolders made for it: %d\n", noFile, folders)
+}
+
+// isMissing reports whether a backup stands for a missing file, and how many folders
+// were made for it.
+func isMissing(backup []byte) (ok bool, folders int) {
+	rest, ok := strings.CutPrefix(string(backup), noFile)
+	if _, err := fmt.Sscanf(rest, "Folders made for it: %d\n", &folders); err != nil {
+		folders = 0
+	}
+	return ok, folders
+}
+
+// Read returns the contents of the file at path; nil if there is none. Links are
+// followed. What is no file, such as a pipe, is an error, as is a file of more than
+// MaxSize bytes.
+func Read(path string) ([]byte, error) {
+	data, _, err := read(path)
+	return data, err
+}
 
 // Backup returns the backup of the file at path, for [Undo]; nil if there is none.
 func Backup(path string) ([]byte, error) {
@@ -88,23 +116,29 @@ func tryChange(path string, o Options, change func(old []byte) ([]byte, error)) 
 		return fmt.Errorf("changing %s: %w", path, err)
 	}
 	if bytes.Equal(old, changed) && (old == nil) == (changed == nil) {
+		if backup != nil && o.Last && !onlyCopy(old, backup) {
+			return removeBackup(path, real)
+		}
 		return nil
 	}
 	if mode&0o200 == 0 {
 		return fmt.Errorf("writing %s: the file is read-only: %w", path, errkind.Denied)
 	}
-	if err := os.MkdirAll(filepath.Dir(real), 0o700); err != nil {
+	folders, err := makeFolders(filepath.Dir(real))
+	if err != nil {
 		return writeError(path, err)
 	}
-	restored := backup != nil && (changed != nil && bytes.Equal(backup, changed) ||
-		changed == nil && string(backup) == noFile)
-	if !restored && changed != nil && !keepsBackup(o, old, backup) {
+	wasMissing, made := isMissing(backup)
+	done := backup != nil && (changed != nil && bytes.Equal(backup, changed) || changed == nil && wasMissing ||
+		o.Last && !onlyCopy(changed, backup))
+	// Without the file, the backup may be the last copy of one that someone removed.
+	if !done && changed != nil && (backup == nil || o.First && (old != nil || wasMissing)) {
 		if backup != nil && backupMode&0o200 == 0 {
 			return fmt.Errorf("writing %s%s: the file is read-only: %w", path, backupSuffix, errkind.Denied)
 		}
 		was := old
 		if old == nil {
-			was = []byte(noFile)
+			was = missing(folders)
 		}
 		if err := replace(real+backupSuffix, backup, was, mode); err != nil {
 			return writeError(path+backupSuffix, err)
@@ -116,25 +150,49 @@ func tryChange(path string, o Options, change func(old []byte) ([]byte, error)) 
 	if err := replace(real, old, changed, mode); err != nil {
 		return writeError(path, err)
 	}
-	if restored {
-		if err := os.Remove(real + backupSuffix); err != nil {
-			return writeError(path+backupSuffix, err)
+	if !done {
+		return nil
+	}
+	if err := removeBackup(path, real); err != nil {
+		return err
+	}
+	if changed == nil {
+		for dir := filepath.Dir(real); made > 0; dir, made = filepath.Dir(dir), made-1 {
+			if os.Remove(dir) != nil { // not empty
+				break
+			}
 		}
 	}
 	return nil
 }
 
-// keepsBackup reports whether the backup of a file stays when the file changes.
-func keepsBackup(o Options, old, backup []byte) bool {
-	switch {
-	case backup == nil:
-		return false
-	case old == nil: // it may be the last copy of a file that someone removed
-		return true
-	case string(backup) == noFile:
-		return sameButEntries(o.Format, old, nil, o.Place)
+// removeBackup removes the backup of the file at path, which links lead to real.
+func removeBackup(path, real string) error {
+	if err := os.Remove(real + backupSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return writeError(path+backupSuffix, err)
 	}
-	return sameButEntries(o.Format, old, backup, o.Place)
+	return nil
+}
+
+// onlyCopy reports whether a backup has values and the file has none, so that the
+// backup may be the last copy of them.
+func onlyCopy(data, backup []byte) bool {
+	if ok, _ := isMissing(backup); ok {
+		return false
+	}
+	empty := func(data []byte) bool { return len(bytes.Trim(data, "{} \t\r\n")) == 0 }
+	return empty(data) && !empty(backup)
+}
+
+// makeFolders makes a folder and its parents, and returns how many were missing.
+func makeFolders(dir string) (made int, err error) {
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(d) == d {
+			break
+		}
+		made++
+	}
+	return made, os.MkdirAll(dir, 0o700)
 }
 
 // replace replaces the bytes of a file, which must still be old.

@@ -22,6 +22,34 @@ type client struct {
 	secret bool
 }
 
+// entries returns the number of entries, without the one of the user.
+func (c client) entries(data []byte) int {
+	c.t.Helper()
+	entries, err := configfile.Entries(c.format, data, c.place(""))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	delete(entries, "own")
+	return len(entries)
+}
+
+// change changes the file, and says whether it has entries before and after.
+func (c client) change(change func(old []byte) ([]byte, error)) {
+	c.t.Helper()
+	old, err := configfile.Read(c.path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	changed, err := change(old)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	o := configfile.Options{First: c.entries(old) == 0, Last: c.entries(changed) == 0, Secret: c.secret}
+	if err := configfile.Change(c.path, o, change); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // place returns the place of an entry.
 func (c client) place(name string) configfile.Place {
 	p := placeIn(c.format, false)
@@ -32,12 +60,9 @@ func (c client) place(name string) configfile.Place {
 // add adds an entry.
 func (c client) add(name, command string) {
 	c.t.Helper()
-	o := configfile.Options{Format: c.format, Place: c.place(name), Secret: c.secret}
-	if err := configfile.Change(c.path, o, func(old []byte) ([]byte, error) {
-		return configfile.Set(c.format, old, o.Place, []configfile.Member{{"command", command}})
-	}); err != nil {
-		c.t.Fatal(err)
-	}
+	c.change(func(old []byte) ([]byte, error) {
+		return configfile.Set(c.format, old, c.place(name), []configfile.Member{{"command", command}})
+	})
 }
 
 // remove removes an entry.
@@ -47,12 +72,7 @@ func (c client) remove(name string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	o := configfile.Options{Format: c.format, Place: c.place(name), Secret: c.secret}
-	if err := configfile.Change(c.path, o, func(old []byte) ([]byte, error) {
-		return configfile.Undo(c.format, old, backup, o.Place)
-	}); err != nil {
-		c.t.Fatal(err)
-	}
+	c.change(func(old []byte) ([]byte, error) { return configfile.Undo(c.format, old, backup, c.place(name)) })
 }
 
 // text returns the file, "none" if there is none.
@@ -99,7 +119,7 @@ func TestUndo(t *testing.T) {
 		configfile.JSON: {"none", "", "\n", "{}", "{ }\n", "{\n}", "{\"mcpServers\":{}}", "{\n  \"mcpServers\": {\n  }\n}\n",
 			"{\r\n\t\"mcpServers\": { /* none */ },\r\n\t\"x\": 1,\r\n}", "// c", "\ufeff{\"a\": 1.0}",
 			"{\"mcpServers\": {\"own\": {\"command\": \"o\"}}}"},
-		configfile.TOML: {"none", "", "# c", "a = 1", "[mcp_servers]\n", "mcp_servers = {}\n", "[z]\na = 1\n\n\n",
+		configfile.TOML: {"none", "", "\n", "\n\n", "\n\n\n", "\r\n\r\n", "# c", "a = 1", "[mcp_servers]\n", "mcp_servers = {}\n", "[z]\na = 1\n\n\n",
 			"\r\n[mcp_servers]\r\n\r\n# c", "[mcp_servers.own]\ncommand = \"o\""},
 		configfile.YAML: {"none", "", "# c", "---\n", "a: 1", "extensions:", "extensions: # c\n", "extensions: {}\n",
 			"{}", "extensions: { } # c\na: 1\n", "a: 1\r\n\r\n# c\r\n", "extensions:\n  own:\n    command: o"},
@@ -136,38 +156,58 @@ func TestUndo(t *testing.T) {
 					if left, _ := filepath.Glob(c.path + "*"); len(left) > 1 || text == "none" && len(left) > 0 {
 						t.Errorf("there are %v", left)
 					}
+					if _, err := os.Stat(filepath.Dir(c.path)); text == "none" && err == nil {
+						t.Error("the folder that was made for the file is left")
+					}
 				})
 			}
 		}
 	}
 }
 
-// TestUndoKeepsEdits checks that what a user changes meanwhile stays.
+// TestUndoKeepsEdits checks that what a user changes meanwhile stays, that objects that
+// were added are removed if they are empty, and that the backup is removed.
 func TestUndoKeepsEdits(t *testing.T) {
 	tests := []struct {
 		format            configfile.Format
 		before, old, text string // old is replaced by text
 		want              string
 	}{
-		{configfile.JSON, "none", "{\n", "{\n  \"b\": 1,\n", "{\n  \"b\": 1,\n  \"mcpServers\": {}\n}\n"},
-		{configfile.JSON, "{\"a\": 1}", "1", "2", "{\"a\": 2, \"mcpServers\": {}}"},
+		{configfile.JSON, "none", "{\n", "{\n  \"b\": 1,\n", "{\n  \"b\": 1\n}\n"},
+		{configfile.JSON, "{\"a\": 1}", "1", "2", "{\"a\": 2}"},
+		{configfile.JSON, "{\"a\": 1, \"mcpServers\": {}}", "1", "2", "{\"a\": 2, \"mcpServers\": {}}"},
 		{configfile.JSON, "{\"a\": 1, \"mcpServers\": {}}", "\"x\"", "\"changed\"", "{\"a\": 1, \"mcpServers\": {}}"},
+		{configfile.JSON, "{\"a\": 1}", "\"mcpServers\": {", "\"mcpServers\": {\"own\": {}, ",
+			"{\"a\": 1, \"mcpServers\": {\"own\": {}}}"},
 		{configfile.TOML, "a = 1\n", "a = 1", "a = 2 # c", "a = 2 # c\n"},
-		{configfile.YAML, "a: 1\n", "a: 1", "a: 2 # c", "a: 2 # c\nextensions: {}\n"},
+		{configfile.TOML, "a = 1\n[mcp_servers]\n", "a = 1", "a = 2", "a = 2\n[mcp_servers]\n"},
+		{configfile.YAML, "a: 1\n", "a: 1", "a: 2 # c", "a: 2 # c\n"},
+		{configfile.YAML, "a: 1\nextensions: {}\n", "a: 1", "a: 2 # c", "a: 2 # c\nextensions: {}\n"},
 	}
 	for _, tt := range tests {
-		c := client{t, tt.format, filepath.Join(tempDir(t), "config"), false}
-		c.write(tt.before)
-		c.add("files", "x")
-		c.edit(tt.old, tt.text)
-		c.remove("files")
-		if got := c.text(); got != tt.want {
-			t.Errorf("%q became %q, want %q", tt.before, got, tt.want)
+		for _, two := range []bool{false, true} {
+			c := client{t, tt.format, filepath.Join(tempDir(t), "config"), false}
+			c.write(tt.before)
+			c.add("files", "x")
+			c.edit(tt.old, tt.text)
+			if two {
+				c.add("other", "x")
+				c.remove("files")
+				c.remove("other")
+			} else {
+				c.remove("files")
+			}
+			if got := c.text(); got != tt.want {
+				t.Errorf("%q became %q, want %q", tt.before, got, tt.want)
+			}
+			if _, err := os.Stat(c.path + ".knowhow.bak"); err == nil {
+				t.Errorf("%q: the backup is left", tt.before)
+			}
 		}
 	}
 }
 
-// TestBackup checks when the backup is replaced.
+// TestBackup checks when the backup is written, replaced and removed.
 func TestBackup(t *testing.T) {
 	c := client{t, configfile.JSON, filepath.Join(tempDir(t), "mcp.json"), false}
 	backup := func(want string) {
@@ -182,19 +222,59 @@ func TestBackup(t *testing.T) {
 	backup(`{"theme": "dark"}`)
 	c.add("b", "y")
 	c.add("a", "z")
-	backup(`{"theme": "dark"}`)
 	c.edit("dark", "light")
-	with := c.text()
 	c.add("b", "x")
-	backup(with)
+	backup(`{"theme": "dark"}`)
 	c.remove("a")
+	backup(`{"theme": "dark"}`)
 	c.remove("b")
-	if got, want := c.text(), `{"theme": "light", "mcpServers": {}}`; got != want {
+	backup("")
+	if got, want := c.text(), `{"theme": "light"}`; got != want {
 		t.Errorf("the file is %q, want %q", got, want)
 	}
+	c.add("a", "x")
+	c.write(`{"theme": "mine"}`) // without the entry, the backup is from earlier
+	c.add("a", "x")
+	backup(`{"theme": "mine"}`)
 	c.write("none") // the backup may be the last copy
 	c.add("a", "x")
-	backup(with)
+	backup(`{"theme": "mine"}`)
+	c.remove("a")
+	backup(`{"theme": "mine"}`)
+	c.write(`{"theme": "new"}`)
+	c.change(func(old []byte) ([]byte, error) { return old, nil })
+	backup("")
+}
+
+// Folders that were made for a file are removed with it, unless something is in them.
+func TestFolders(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		dir := tempDir(t)
+		c := client{t, configfile.JSON, filepath.Join(dir, "a", "b", "c", "mcp.json"), false}
+		if err := os.Mkdir(filepath.Join(dir, "a"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c.add("files", "x")
+		if used {
+			if err := os.WriteFile(filepath.Join(dir, "a", "b", "mine"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.remove("files")
+		var left []string
+		for _, name := range []string{"a", "a/b", "a/b/c"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				left = append(left, name)
+			}
+		}
+		want := []string{"a"}
+		if used {
+			want = append(want, "a/b")
+		}
+		if fmt.Sprint(left) != fmt.Sprint(want) {
+			t.Errorf("the folders %v are left, want %v", left, want)
+		}
+	}
 }
 
 // TestUsersBackup checks that a backup that a user has made stays.
@@ -318,11 +398,10 @@ func TestChangeRefused(t *testing.T) {
 	set := func(old []byte) ([]byte, error) {
 		return configfile.Set(configfile.JSON, old, placeIn(configfile.JSON, false), entry)
 	}
-	o := configfile.Options{Format: configfile.JSON, Place: placeIn(configfile.JSON, false)}
 	refused := func(name, path string, kind error, want string) {
 		t.Helper()
 		before, _ := os.ReadFile(path)
-		err := configfile.Change(path, o, set)
+		err := configfile.Change(path, configfile.Options{First: true}, set)
 		if !errors.Is(err, kind) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %v with %q and the path", name, err, kind, want)
 		}
@@ -361,20 +440,20 @@ func TestChangeRefused(t *testing.T) {
 func TestChangeConflict(t *testing.T) {
 	c := client{t, configfile.JSON, filepath.Join(tempDir(t), "mcp.json"), false}
 	c.write("{}")
-	o := configfile.Options{Format: configfile.JSON, Place: c.place("files")}
+	o := configfile.Options{First: true}
 	calls := 0
 	err := configfile.Change(c.path, o, func(old []byte) ([]byte, error) {
 		if calls++; calls == 1 {
 			c.write(`{"theme": "dark"}`)
 		}
-		return configfile.Set(configfile.JSON, old, o.Place, entry)
+		return configfile.Set(configfile.JSON, old, c.place("files"), entry)
 	})
 	if err != nil || calls != 2 || !strings.Contains(c.text(), "dark") {
 		t.Errorf("Change() = %v after %d calls, the file has %q", err, calls, c.text())
 	}
 	err = configfile.Change(c.path, o, func(old []byte) ([]byte, error) {
 		c.write(c.text() + " ")
-		return configfile.Remove(configfile.JSON, old, o.Place)
+		return configfile.Remove(configfile.JSON, old, c.place("files"))
 	})
 	if !errors.Is(err, errkind.Conflict) || !strings.Contains(c.text(), "files") {
 		t.Errorf("Change() = %v, want Conflict; the file has %q", err, c.text())

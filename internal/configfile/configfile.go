@@ -13,16 +13,17 @@
 // empty. Otherwise the file does not tell whether the object, or the file, was
 // there before. [Undo] finds that out with the backup, FILE.knowhow.bak.
 //
-// The backup is the file as it was before the first entry was added, or a line
-// that says that there was none. [Change] keeps it while the file differs from it
-// in nothing but entries, so that entries can be added, replaced and removed in
-// any order. If the file differs in something else, because a user or a program
-// has changed it, the next change replaces the backup by the file as it is then.
-// When a change makes the file equal to the backup, the backup is removed.
+// The backup is the file as it was before the first entry of this program was added,
+// or a text that says that there was none. It stays as it is while the file has
+// entries of this program, so that they can be added, replaced and removed in any
+// order, whatever else changes in the file meanwhile. It is removed with the last of
+// them, which the caller names with [Options], and when a change makes the file equal
+// to it.
 package configfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -91,6 +92,22 @@ func (e *Error) Error() string {
 
 // Unwrap returns errkind.Invalid.
 func (e *Error) Unwrap() error { return errkind.Invalid }
+
+// tooDeep is the reason for values that are nested too deep.
+var tooDeep = fmt.Sprintf("values are nested more than %d deep", maxDepth)
+
+// advise adds what to do to an error of a parser.
+func advise(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	advice := "; correct it with an editor"
+	if e.Reason == tooDeep {
+		advice = "; change the file with an editor"
+	}
+	return &Error{Line: e.Line, Column: e.Column, Reason: e.Reason + advice}
+}
 
 // errorAt returns the error at the byte at of data.
 func errorAt(data []byte, at int, format string, args ...any) error {

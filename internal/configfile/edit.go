@@ -80,19 +80,41 @@ func Remove(format Format, data []byte, place Place) ([]byte, error) {
 	return f.apply(edits, place, f.root.without(place))
 }
 
-// Undo returns data without the entry at place, like Remove. If data differs in
-// nothing but this entry from the file as it was before, which backup (from
-// [Backup]) has, it returns the bytes of that file, or nil if there was none.
+// Undo returns data without the entry at place, like Remove. The objects on the way to
+// the entry go, too, if they are empty then and the file as it was before, which backup
+// (from [Backup]) has, does not have them. If nothing else has changed since, Undo
+// returns the bytes of that file, or nil if there was none.
 func Undo(format Format, data, backup []byte, place Place) ([]byte, error) {
 	removed, err := Remove(format, data, place)
 	if err != nil || backup == nil || bytes.Equal(removed, data) || bytes.Equal(backup, data) {
 		return removed, err
 	}
-	if string(backup) == noFile {
+	if none, _ := isMissing(backup); none {
 		backup = nil
+	}
+	was, err := parse(format, backup)
+	if err != nil {
+		return removed, nil // someone has changed the backup
 	}
 	if without, err := bare(format, backup, place); err == nil && bytes.Equal(without, removed) {
 		return backup, nil
+	}
+	for keys := place.Keys; len(keys) > 0; keys = keys[:len(keys)-1] {
+		if _, had := was.root.parent(keys); had {
+			break
+		}
+		f, err := parse(format, removed)
+		if err != nil {
+			break
+		}
+		if n, ok := f.root.parent(keys); !ok || len(n.members)+len(n.items) > 0 {
+			break
+		}
+		without, err := Remove(format, removed, Place{Keys: keys[:len(keys)-1], Name: keys[len(keys)-1]})
+		if err != nil {
+			break
+		}
+		removed = without
 	}
 	return removed, nil
 }
@@ -105,42 +127,6 @@ func bare(format Format, data []byte, place Place) ([]byte, error) {
 		return nil, err
 	}
 	return Remove(format, data, place)
-}
-
-// sameButEntries reports whether two files differ in nothing but entries, which
-// are at place or beside it.
-func sameButEntries(format Format, a, b []byte, place Place) bool {
-	fileA, errA := parse(format, a)
-	fileB, errB := parse(format, b)
-	if errA != nil || errB != nil {
-		return false
-	}
-	without := func(data []byte, root, other node) ([]byte, error) {
-		const most, mostChanged = 1000, 100 // each entry costs time
-		names := root.names(place)
-		if len(names) > most {
-			return nil, errkind.TooLarge
-		}
-		names = slices.DeleteFunc(names, func(name string) bool {
-			at := Place{place.Keys, name, place.List}
-			entry, _ := root.find(at)
-			same, ok := other.find(at)
-			return ok && entry.equal(same)
-		})
-		if len(names) > mostChanged {
-			return nil, errkind.TooLarge
-		}
-		for _, name := range names {
-			var err error
-			if data, err = Remove(format, data, Place{place.Keys, name, place.List}); err != nil {
-				return nil, err
-			}
-		}
-		return bare(format, data, place)
-	}
-	bareA, errA := without(a, fileA.root, fileB.root)
-	bareB, errB := without(b, fileB.root, fileA.root)
-	return errA == nil && errB == nil && bytes.Equal(bareA, bareB)
 }
 
 // A file is a parsed file.

@@ -23,39 +23,54 @@ func parseJSON(data []byte) (node, editor, error) {
 	if skipExtra(data) == len(data) {
 		return node{kind: nothing}, j, nil
 	}
-	if at := tooDeepJSON(data); at >= 0 {
-		return node{}, nil, errorAt(data, at, "values are nested more than %d deep; change the file with an editor",
-			maxDepth)
-	}
-	// The parser requires a line end after the last comment.
 	var err error
-	if j.root, err = hujson.Parse(append(bytes.Clone(data), '\n')); err != nil {
-		return node{}, nil, syntaxError(data, err)
+	if j.root, err = ParseJSON(data); err != nil {
+		return node{}, nil, advise(err)
 	}
 	return jsonNode(j.root), j, nil
+}
+
+// ParseJSON parses JSON with comments and trailing commas. Errors are of type [Error];
+// they do not quote what can be a secret.
+func ParseJSON(data []byte) (hujson.Value, error) {
+	if at := tooDeepJSON(data); at >= 0 {
+		return hujson.Value{}, errorAt(data, at, "%s", tooDeep)
+	}
+	// The parser requires a line end after the last comment.
+	v, err := hujson.Parse(append(bytes.Clone(data), '\n'))
+	if err != nil {
+		return hujson.Value{}, syntaxError(data, err)
+	}
+	return v, nil
 }
 
 // syntaxError returns the error for an error of the parser.
 func syntaxError(data []byte, err error) error {
 	var line, column int
 	if _, scan := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scan != nil {
-		return errorAt(data, 0, "invalid JSON; correct it with an editor")
+		return errorAt(data, 0, "invalid JSON")
 	}
 	at := 0
 	for range line - 1 {
 		next := bytes.IndexByte(data[at:], '\n')
-		if next < 0 {
-			break
+		if next < 0 { // the line end that was added for the parser
+			return errorAt(data, len(data), "invalid JSON: %s", cause(err))
 		}
 		at += next + 1
 	}
-	what := "there is a word or a string that is not valid JSON"
-	if cause := errors.Unwrap(err); errors.Is(err, io.ErrUnexpectedEOF) {
-		what = "the file ends too early"
-	} else if cause != nil && !strings.HasPrefix(cause.Error(), "invalid literal") { // which would show a secret
-		what = cause.Error()
+	return errorAt(data, at+column-1, "invalid JSON: %s", cause(err))
+}
+
+// cause returns what an error of the parser is about.
+func cause(err error) string {
+	cause := errors.Unwrap(err)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "the file ends too early"
+	case cause == nil, strings.HasPrefix(cause.Error(), "invalid literal"): // which would show a secret
+		return "there is a word or a string that is not valid JSON"
 	}
-	return errorAt(data, at+column-1, "invalid JSON: %s; correct it with an editor", what)
+	return cause.Error()
 }
 
 // tooDeepJSON returns the position of a value that is nested too deep, or -1.

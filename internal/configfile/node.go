@@ -82,23 +82,6 @@ func (n node) find(place Place) (node, bool) {
 	}
 }
 
-// names returns the names of the entries beside place.
-func (n node) names(place Place) []string {
-	parent, _ := n.parent(place.Keys)
-	var names []string
-	for _, m := range parent.members {
-		if m.name.kind == text && !place.List {
-			names = append(names, m.name.text)
-		}
-	}
-	for _, item := range parent.items {
-		if i := item.get("name"); i >= 0 && place.List {
-			names = append(names, item.members[i].value.text)
-		}
-	}
-	return names
-}
-
 // with returns the node with the entry at place. The parents that are missing are
 // added, at the end.
 func (n node) with(place Place, entry node) node {

@@ -90,10 +90,10 @@ func onDisk(t *testing.T, format configfile.Format, isList bool, data string, ok
 	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := configfile.Options{Format: format, Place: placeIn(format, isList)}
-	_, had, _ := configfile.Get(format, []byte(data), o.Place)
-	err := configfile.Change(path, o, func(old []byte) ([]byte, error) {
-		return configfile.Set(format, old, o.Place, entry)
+	place := placeIn(format, isList)
+	_, had, _ := configfile.Get(format, []byte(data), place)
+	err := configfile.Change(path, configfile.Options{First: true}, func(old []byte) ([]byte, error) {
+		return configfile.Set(format, old, place, entry)
 	})
 	switch {
 	case ok && err != nil:
@@ -105,8 +105,8 @@ func onDisk(t *testing.T, format configfile.Format, isList bool, data string, ok
 		if err != nil || string(backup) != data {
 			t.Errorf("the backup has %q, %v", backup, err)
 		}
-		if err := configfile.Change(path, o, func(old []byte) ([]byte, error) {
-			return configfile.Undo(format, old, backup, o.Place)
+		if err := configfile.Change(path, configfile.Options{Last: true}, func(old []byte) ([]byte, error) {
+			return configfile.Undo(format, old, backup, place)
 		}); err != nil {
 			t.Errorf("Change() to undo = %v", err)
 		}

@@ -31,25 +31,40 @@ type statement struct {
 
 // parseTOML parses TOML.
 func parseTOML(data []byte) (node, editor, error) {
-	s := scanner{data: data, deep: -1}
-	statements := s.statements()
-	if s.deep >= 0 {
-		return node{}, nil, errorAt(data, s.deep, "values are nested more than %d deep; change the file with an editor",
-			maxDepth)
-	}
-	var values map[string]any
-	if _, err := toml.Decode(string(data), &values); err != nil {
-		return node{}, nil, tomlError(data, err)
+	statements, values, err := scanTOML(data)
+	if err != nil {
+		return node{}, nil, advise(err)
 	}
 	t := &tomlFile{data: data, root: tomlNode(values), statements: statements}
 	return t.root, t, nil
+}
+
+// ParseTOML parses TOML. Errors are of type [Error]; they do not quote what can be a
+// secret.
+func ParseTOML(data []byte) (map[string]any, error) {
+	_, values, err := scanTOML(data)
+	return values, err
+}
+
+// scanTOML returns the statements and the values of a file.
+func scanTOML(data []byte) ([]statement, map[string]any, error) {
+	s := scanner{data: data, deep: -1}
+	statements := s.statements()
+	if s.deep >= 0 {
+		return nil, nil, errorAt(data, s.deep, "%s", tooDeep)
+	}
+	var values map[string]any
+	if _, err := toml.Decode(string(data), &values); err != nil {
+		return nil, nil, tomlError(data, err)
+	}
+	return statements, values, nil
 }
 
 // tomlError returns the error for an error of the parser.
 func tomlError(data []byte, err error) error {
 	var parse toml.ParseError
 	if !errors.As(err, &parse) {
-		return errorAt(data, 0, "invalid TOML; correct it with an editor")
+		return errorAt(data, 0, "invalid TOML")
 	}
 	// The quoted text may be a secret.
 	what, _, _ := strings.Cut(parse.Message, `"`)
@@ -57,7 +72,7 @@ func tomlError(data []byte, err error) error {
 	if what == "" || strings.ContainsFunc(what, func(r rune) bool { return r < ' ' }) {
 		what = "the line cannot be read"
 	}
-	return errorAt(data, parse.Position.Start, "invalid TOML: %s; correct it with an editor", what)
+	return errorAt(data, parse.Position.Start, "invalid TOML: %s", what)
 }
 
 // tomlNode returns the node of a value. The members of objects are sorted.

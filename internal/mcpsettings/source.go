@@ -5,21 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/BurntSushi/toml"
 	"github.com/tailscale/hujson"
 
+	"github.com/knowhow-mcp/knowhow/internal/configfile"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
-
-// maxDepth limits the nesting of values and the parts of a TOML key, because
-// the parsers recurse and the time of the TOML parser grows more than linearly.
-const maxDepth = 200
 
 // A fault is an error in a file, with its place.
 type fault struct {
@@ -88,61 +83,29 @@ func (s *source) parse(data []byte) (node, error) {
 		return node{}, s.fail(0, "", "the file is empty")
 	}
 	s.toml = first[0] != '{' && first[0] != '/' && first[0] != '"' && !json.Valid(first)
-	if at := s.tooDeep(); at >= 0 {
-		return node{}, s.fail(at, "", "values are nested more than %d deep", maxDepth)
-	}
 	if !s.toml {
 		return s.parseJSON()
 	}
 	return s.parseTOML()
 }
 
-// tooDeep returns the position of a value that is nested too deep, or -1. For
-// simplicity it also counts brackets and dots in strings and comments.
-func (s *source) tooDeep() int {
-	depth, dots := 0, 0 // the parts of a TOML key nest as well
-	for i, c := range s.data {
-		switch c {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth = max(0, depth-1)
-		case '.':
-			dots++
-		case '=', '\n':
-			dots = 0
-		}
-		if depth > maxDepth || s.toml && dots > maxDepth {
-			return i
-		}
-	}
-	return -1
-}
-
 // parseJSON reads JSON with comments and trailing commas.
 func (s *source) parseJSON() (node, error) {
 	s.toml, s.dialect = false, "claude"
-	// The parser requires a line end after the last comment.
-	lines := append(bytes.Clone(s.data), '\n')
-	v, err := hujson.Parse(lines)
-	if err == nil {
-		return fromJSON(v), nil
+	v, err := configfile.ParseJSON(s.data)
+	if err != nil {
+		return node{}, s.syntaxError(err)
 	}
-	var line, column int
-	if _, scan := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scan != nil {
-		return node{}, s.fail(0, "", "invalid JSON")
+	return fromJSON(v), nil
+}
+
+// syntaxError returns the error for an error of a parser.
+func (s *source) syntaxError(err error) error {
+	e, ok := errors.AsType[*configfile.Error](err)
+	if !ok {
+		return s.fail(-1, "", "the file cannot be read")
 	}
-	at := 0
-	for range line - 1 {
-		at += bytes.IndexByte(lines[at:], '\n') + 1
-	}
-	what := "there is a word or a string that is not valid JSON"
-	if cause := errors.Unwrap(err); errors.Is(err, io.ErrUnexpectedEOF) {
-		what = "the file ends too early"
-	} else if cause != nil && !strings.HasPrefix(cause.Error(), "invalid literal") { // which would show a secret
-		what = cause.Error()
-	}
-	return node{}, s.fail(at+column-1, "", "invalid JSON: %s", what)
+	return &fault{file: fmt.Sprintf("%s:%d:%d", s.path, e.Line, e.Column), what: e.Reason, example: examples[s.dialect]}
 }
 
 // fromJSON turns the value of hujson into a node.
@@ -177,23 +140,12 @@ func fromJSON(v hujson.Value) node {
 
 // parseTOML reads TOML.
 func (s *source) parseTOML() (node, error) {
-	var root map[string]any
-	_, err := toml.Decode(string(s.data), &root)
-	if err == nil {
-		return fromTOML(root), nil
+	root, err := configfile.ParseTOML(s.data)
+	if err != nil {
+		s.dialect = "codex"
+		return node{}, s.syntaxError(err)
 	}
-	var parse toml.ParseError
-	if !errors.As(err, &parse) {
-		return node{}, s.fail(-1, "", "invalid TOML")
-	}
-	s.dialect = "codex"
-	// The quoted text may be a secret.
-	what, _, _ := strings.Cut(parse.Message, `"`)
-	what = strings.TrimRight(what, " :.")
-	if bad(what, "") != "" || what == "" {
-		what = "the line cannot be read"
-	}
-	return node{}, s.fail(min(max(0, parse.Position.Start), len(s.data)), "", "invalid TOML: %s", what)
+	return fromTOML(root), nil
 }
 
 // fromTOML turns the value of the TOML parser into a node.

@@ -279,7 +279,7 @@ func (c *Clone) git(ctx context.Context, args ...string) ([]byte, error) {
 	detach(cmd)
 	cmd.WaitDelay = stopTime
 	var out bytes.Buffer
-	messages := &tail{max: maxOutput}
+	messages := &sanitize.Tail{Max: maxOutput}
 	cmd.Stdout, cmd.Stderr = &out, messages
 	err = cmd.Run()
 	if err == nil {
@@ -315,19 +315,3 @@ func (c *Clone) failure(command, messages string, err error) error {
 	}
 	return fmt.Errorf("git %s of %s failed: %s: %w", command, c.remote, reason, errkind.Unavailable)
 }
-
-// A tail keeps the last bytes written to it.
-type tail struct {
-	max  int
-	data []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.data = append(t.data, p...)
-	if n := len(t.data) - t.max; n > 0 {
-		t.data = append(t.data[:0], t.data[n:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string { return string(t.data) }
