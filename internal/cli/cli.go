@@ -205,8 +205,8 @@ func (v *invocation) warn(message string) {
 // Main runs the command named in args and returns the exit status: 0 for
 // success, including a server that was ended by its client or by a signal other
 // than an interrupt; 1 for failure; 2 for wrong usage; 130 for an interrupt.
-// Without args it prints the first steps if stdout is a terminal, otherwise the
-// usage, with status 2. args do not include the program's name. The commands own stdin, stdout and
+// Without args it prints the first steps if stdout is a terminal, and offers to connect
+// clients if stdin is one, too. Otherwise it prints the usage, with status 2. args do not include the program's name. The commands own stdin, stdout and
 // stderr until Main returns. A stdio server may leave a pending read of stdin.
 func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, stderr io.Writer) int {
 	v := &invocation{Env: env, name: env.Program, stdin: stdin, stdout: stdout, stderr: stderr}
@@ -214,7 +214,12 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 		args = append([]string{env.Command}, args...)
 	}
 	if len(args) == 0 && env.Commands == nil && terminal.NewScreen(stdout, env.Lookup).Terminal() {
-		_, err := io.WriteString(stdout, v.firstSteps())
+		offer, err := v.firstSteps(ctx)
+		for _, command := range offer {
+			if status := Main(ctx, command, env, stdin, stdout, stderr); status != exitOK {
+				return status
+			}
+		}
 		return v.fail(ctx, err)
 	}
 	if len(args) == 0 {

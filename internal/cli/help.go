@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"golang.org/x/term"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 )
@@ -90,17 +95,19 @@ func overview(e Env) string {
 	return b.String()
 }
 
-// firstSteps returns what the program without a command prints on a terminal: what it
-// can do, and what to type next. It names the clients that are installed.
-func (v *invocation) firstSteps() string {
-	client, found := "claude-code", []string(nil)
+// firstSteps prints what the program without a command prints on a terminal: what it can
+// do, and what to type next. It names the clients that are installed. If it can ask, it
+// offers to connect those that are not connected, and returns the commands for that.
+func (v *invocation) firstSteps(ctx context.Context) (commands [][]string, err error) {
+	client, found := "claude-code", []*clients.Client(nil)
 	system := v.clientSystem()
 	for _, c := range clients.All() {
 		if c.Installed(system) {
-			if found = append(found, c.Title); len(found) == 1 {
-				client = c.Name
-			}
+			found = append(found, c)
 		}
+	}
+	if len(found) > 0 {
+		client = found[0].Name
 	}
 	steps := []struct{ command, does string }{
 		{"serve ~/my-documents", "index a folder and serve it to agents"},
@@ -117,13 +124,66 @@ func (v *invocation) firstSteps() string {
 		fmt.Fprintf(w, "  %s %s\t%s\n", v.Program, s.command, s.does)
 	}
 	_ = w.Flush() // to a strings.Builder, which returns no error
+	connected, _ := findConnections(ctx, system, found)
+	free := slices.DeleteFunc(slices.Clone(found), func(c *clients.Client) bool { return len(connected[c.Name]) > 0 })
+	in, ok := v.stdin.(*os.File)
+	ask := ok && len(free) > 0 && term.IsTerminal(int(in.Fd()))
 	if len(found) > 1 {
 		client = "all"
 	}
-	if len(found) > 0 {
-		fmt.Fprintf(&b, "\nFound %s: %s connect %s ~/my-documents\n", someOf(found), v.Program, client)
+	if len(found) > 0 && !ask {
+		fmt.Fprintf(&b, "\nFound %s: %s connect %s ~/my-documents\n", someOf(titles(found)), v.Program, client)
 	}
-	return b.String()
+	if _, err := io.WriteString(v.stdout, b.String()); err != nil || !ask {
+		return nil, err
+	}
+	folder, err := v.askFolder(ctx, in, free)
+	switch {
+	case err != nil || folder == "":
+		return nil, err
+	case len(free) == len(found) && len(free) > 1:
+		return [][]string{{"connect", "all", folder}}, nil
+	}
+	for _, c := range free {
+		commands = append(commands, []string{"connect", c.Name, folder})
+	}
+	return commands, nil
+}
+
+// titles returns the titles of clients.
+func titles(all []*clients.Client) (list []string) {
+	for _, c := range all {
+		list = append(list, c.Title)
+	}
+	return list
+}
+
+// askFolder asks to which folder clients are to be connected. It returns "" for none.
+func (v *invocation) askFolder(ctx context.Context, in io.Reader, all []*clients.Client) (string, error) {
+	_, err := fmt.Fprintf(v.stdout, "\nConnect %s to a folder now? Folder (empty for no): ", someOf(titles(all)))
+	if err != nil {
+		return "", err
+	}
+	answer, err := await(ctx, func() (string, error) { return bufio.NewReader(in).ReadString('\n') })
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case err != nil && answer == "":
+		_, err = fmt.Fprintln(v.stdout) // the input has ended
+		return "", err
+	}
+	answer = strings.TrimSpace(answer)
+	if n := len(answer); n > 1 && answer[0] == answer[n-1] && strings.ContainsRune(`'"`, rune(answer[0])) {
+		answer = answer[1 : n-1] // a folder that was dropped on the terminal
+	}
+	_, missing := os.Stat(answer)
+	switch {
+	case missing != nil && slices.Contains([]string{"n", "no"}, strings.ToLower(answer)):
+		return "", nil
+	case strings.HasPrefix(answer, "-"): // not a flag
+		answer = "./" + answer
+	}
+	return answer, nil
 }
 
 // commandHelp returns the help of a command.

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
@@ -43,13 +44,13 @@ func (s *server) printSnippets(name, url, variable string, own []string) {
 	if shown == 0 {
 		b.WriteString("  " + s.connectLine("CLIENT", running) + "\n")
 	}
-	if c, _ := clients.Find("claude-code"); c.Installed(system) {
-		header := ""
-		if variable != "" {
-			header = fmt.Sprintf(` --header "Authorization: Bearer $%s"`, variable)
-		}
-		fmt.Fprintf(&b, "Claude Code has a command of its own:\n  claude mcp add --scope user --transport http %s %s%s\n",
-			nameOf(name), url, header)
+	// The header names the variable, which a shell of Windows would expand.
+	if c, _ := clients.Find("claude-code"); c.Installed(system) && (variable == "" || runtime.GOOS != "windows") {
+		own := c.Verb.Add(c, clients.Server{Name: nameOf(name), URL: url, TokenEnv: variable}, clients.User)
+		fmt.Fprintf(&b, "Claude Code has a command of its own:\n  %s\n", shellWords(own))
+	}
+	if variable != "" {
+		fmt.Fprintf(&b, "The clients take the token from the variable %s, which must be set where they start.\n", variable)
 	}
 	fmt.Fprintf(s.stderr, "%s\n", b.String())
 }

@@ -27,6 +27,7 @@ To connect a client:
 To connect a client:
   knowhow connect cursor --url http://h/mcp --token-env KNOWHOW_TOKEN
   knowhow connect zed '/my docs'
+The clients take the token from the variable KNOWHOW_TOKEN, which must be set where they start.
 
 `},
 		{"without a way", []string{".config/Claude"}, "docs.en", "", nil, `
@@ -47,7 +48,8 @@ Claude Code has a command of its own:
 To connect a client:
   knowhow connect claude-code --url http://h/mcp --name docs --token-env KNOWHOW_TOKEN
 Claude Code has a command of its own:
-  claude mcp add --scope user --transport http docs http://h/mcp --header "Authorization: Bearer $KNOWHOW_TOKEN"
+  claude mcp add --scope user --transport http docs http://h/mcp --header 'Authorization: Bearer ${KNOWHOW_TOKEN}'
+The clients take the token from the variable KNOWHOW_TOKEN, which must be set where they start.
 
 `},
 	} {
