@@ -6,8 +6,9 @@ package clients
 // Codex, Gemini CLI, Qwen Code and Copilot CLI, and the documentation of
 // the others. Windsurf and Cursor document ${env:NAME} for headers, opencode {env:NAME},
 // Kiro ${NAME}, GitHub ${NAME} for Copilot CLI. VS Code and Zed send such texts as they
-// are (microsoft/vscode#336232, zed-industries/zed#60459), and the documentation of
-// Cline and LM Studio has no variables.
+// are (microsoft/vscode#336232, zed-industries/zed#60459). In headers, VS Code documents
+// ${input:ID} alone, with an element of the list "inputs" for the ID. The documentation
+// of Zed, Cline and LM Studio has the token itself in the header.
 func All() []*Client {
 	restart := func(program string) string { return "Restart " + program + "." }
 	const session = "Start a new session."
@@ -38,8 +39,10 @@ func All() []*Client {
 		{
 			Name: "vscode", Title: "VS Code", Synonyms: []string{"code", "vs-code", "visual-studio-code"},
 			HTTP: true, Window: true, Verb: codeVerb(),
-			Instead: "VS Code reads no variables in headers: name the folder, which needs no token, or add the header with " +
-				"an input as VS Code documents it.",
+			Instead: "VS Code reads no variables in headers, it asks for the token itself: name the folder, which needs no " +
+				"token, or connect without --token-env, add \"headers\": {\"Authorization\": \"Bearer ${input:knowhow}\"} to the " +
+				"entry, and \"inputs\": [{\"type\": \"promptString\", \"id\": \"knowhow\", \"description\": \"Token\", " +
+				"\"password\": true}] beside \"servers\".",
 			Next:        "In VS Code, open the chat in agent mode and approve the server; \"MCP: List Servers\" shows it.",
 			NextProject: "VS Code asks whether you trust the server of a workspace.",
 			programs:    []string{"code"},
@@ -114,8 +117,8 @@ func All() []*Client {
 		{
 			Name: "zed", Title: "Zed",
 			HTTP: true, Window: true,
-			Instead: "Zed reads no variables in headers: name the folder, which needs no token, or write the header into the " +
-				"settings of Zed yourself.",
+			Instead: "Zed reads no variables in headers: name the folder, which needs no token, or connect without --token-env, " +
+				"and add \"headers\": {\"Authorization\": \"Bearer TOKEN\"} to the entry, in a file that only you can read.",
 			Next:        "Zed starts the server by itself; the settings of its agent panel show it.",
 			NextProject: "Zed reads the settings of a project that you trust.",
 			programs:    []string{"zed", "zeditor"},
@@ -134,8 +137,8 @@ func All() []*Client {
 		{
 			Name: "cline", Title: "Cline",
 			HTTP: true, Window: true,
-			Instead: "Cline reads no variables in headers: name the folder, which needs no token, or write the header into " +
-				"its settings yourself.",
+			Instead: "Cline reads no variables in headers: name the folder, which needs no token, or connect without --token-env, " +
+				"and add \"headers\": {\"Authorization\": \"Bearer TOKEN\"} to the entry, in a file that only you can read.",
 			Next:    "Cline loads the file by itself; its MCP servers, Installed, show it.",
 			folders: everywhere("$CONFIG/Code/User/globalStorage/saoudrizwan.claude-dev", "~/.cline"),
 			user: everywhere("$CONFIG/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
@@ -196,8 +199,8 @@ func All() []*Client {
 		{
 			Name: "lmstudio", Title: "LM Studio", Synonyms: []string{"lm-studio"},
 			HTTP: true, Window: true,
-			Instead: "LM Studio reads no variables in headers: name the folder, which needs no token, or write the header " +
-				"into its mcp.json yourself.",
+			Instead: "LM Studio reads no variables in headers: name the folder, which needs no token, or connect without --token-env, " +
+				"and add \"headers\": {\"Authorization\": \"Bearer TOKEN\"} to the entry, in a file that only you can read.",
 			Next:     "LM Studio loads the file by itself. Switch the server on in the Program tab of a chat.",
 			programs: []string{"lms"},
 			folders: places{
