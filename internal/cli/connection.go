@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -322,7 +324,7 @@ func (c *connection) chooseName(ctx context.Context, f *clients.File, data []byt
 	}
 	base, name := s.Name, ""
 	for _, other := range servers {
-		if sameTarget(*s, other) && (other.URL != "" || isOurs(ctx, other)) && (name == "" || other.Name == base) {
+		if c.sameTarget(*s, other) && (other.URL != "" || isOurs(ctx, other)) && (name == "" || other.Name == base) {
 			name = other.Name
 		}
 	}
@@ -398,32 +400,42 @@ func (c *connection) write(ctx context.Context, f clients.File, change func([]by
 	if err != nil {
 		return err
 	}
-	first, err := added(ctx, f, before, nil)
+	had, err := hasEntries(ctx, f, before, nil)
 	if err != nil {
 		return err
 	}
-	last, err := added(ctx, f, after, backup)
+	has, err := hasEntries(ctx, f, after, backup)
 	if err != nil {
 		return err
 	}
-	return configfile.Change(f.Path, configfile.Options{First: len(first) == 0, Last: len(last) == 0}, change)
+	return configfile.Change(f.Path, configfile.Options{First: !had, Last: !has}, change)
 }
 
-// added returns the names of the entries of this program in a file, without those that
-// the backup has, because they were there before this program added its first one.
-func added(ctx context.Context, f clients.File, data, backup []byte) (names []string, err error) {
+// hasEntries reports whether a file has entries of this program, or that may be, without
+// those that the backup has: they were there before this program added its first one.
+func hasEntries(ctx context.Context, f clients.File, data, backup []byte) (bool, error) {
 	servers, err := serversIn(f, data)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	were, _ := serversIn(f, backup) // none if there was no file, or if someone has changed the backup
-	for _, s := range servers {
-		if !slices.ContainsFunc(were, func(w clients.Server) bool { return w.Name == s.Name }) &&
-			(isOurs(ctx, s) || mayBeOurs(ctx, s)) {
-			names = append(names, s.Name)
-		}
+	servers = slices.DeleteFunc(servers, func(s clients.Server) bool {
+		return slices.ContainsFunc(were, func(w clients.Server) bool { return w.Name == s.Name })
+	})
+	if slices.ContainsFunc(servers, func(s clients.Server) bool { return s.URL == "" && isOurs(ctx, s) }) {
+		return true, nil
 	}
-	return names, nil
+	var found atomic.Bool
+	var asking sync.WaitGroup
+	for _, s := range servers {
+		asking.Go(func() {
+			if s.URL != "" && mayBeOurs(ctx, s) {
+				found.Store(true)
+			}
+		})
+	}
+	asking.Wait()
+	return found.Load(), nil
 }
 
 // secretMember matches a member of a configuration file whose value can be secret.

@@ -399,14 +399,18 @@ func isSwitch(name string) bool {
 }
 
 // sameTarget reports whether two entries connect a client to the same: to one URL, or to
-// the same sources, which need not be in the same data folder if they are named.
-func sameTarget(a, b clients.Server) bool {
+// the same sources, which need not be in the same data folder if they are named. The
+// paths of a folder may be spelled differently.
+func (v *invocation) sameTarget(a, b clients.Server) bool {
 	if a.URL != "" || b.URL != "" {
 		return a.URL == b.URL
 	}
-	what := targetOf(a)
-	named := what != allSources && what != "kb"
-	return what == targetOf(b) && (named || dataOf(a) == dataOf(b))
+	words := wordsOf(a)
+	same := slices.EqualFunc(words, wordsOf(b), func(a, b string) bool {
+		return a == b || sameFile(v.expand(a), v.expand(b))
+	})
+	named := len(words) > 0 && words[0] != "kb"
+	return same && (named || dataOf(a) == dataOf(b))
 }
 
 // dataOf returns the value of --data of a server, "" if there is none.
@@ -422,20 +426,24 @@ func dataOf(s clients.Server) string {
 	return ""
 }
 
-// allSources describes a server without named sources.
-const allSources = "all sources"
-
 // targetOf describes what a server of this program serves: paths, "kb", "datasets
 // DIR", "fess CONFIG" or "fess URL --label NAME", or its URL.
 func targetOf(s clients.Server) string {
 	if s.URL != "" {
 		return sanitize.Escape(s.URL)
 	}
+	if words := wordsOf(s); len(words) > 0 {
+		return sanitize.Escape(strings.Join(words, " "))
+	}
+	return "all sources"
+}
+
+// wordsOf returns what a server of this program serves, as words of the command line.
+func wordsOf(s clients.Server) (words []string) {
 	args := s.Args
 	if i := slices.IndexFunc(args, isServer); i >= 0 { // after npx or uvx, the program is an argument
 		args = args[i:]
 	}
-	var words []string
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -456,8 +464,5 @@ func targetOf(s clients.Server) string {
 			}
 		}
 	}
-	if len(words) == 0 {
-		return allSources
-	}
-	return sanitize.Escape(strings.Join(words, " "))
+	return words
 }
