@@ -106,7 +106,7 @@ type serveFlags struct {
 	NoWatch        bool          `flag:"no-watch" help:"look for changes only at the start"`
 	Yes            bool          `flag:"yes" help:"index a home folder or a whole disk without asking"`
 	Revision       string        `flag:"revision" value:"latest" default:"latest" help:"MCP revisions to negotiate; latest is every one"`
-	FessToken      token         `env:"FESS_API_TOKEN" help:"access token for Fess, as for knowhow fess"`
+	FessToken      string        `env:"FESS_API_TOKEN" help:"access token for Fess, as for knowhow fess"`
 	httpFlags
 	uploadFlags
 
