@@ -13,6 +13,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
 	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 // ours is the token of the configuration, which must not stand in for a caller's.
@@ -22,7 +23,7 @@ const ours = "our-own-token"
 // tokens: ann's is for finance, bob's for hr.
 func private(api string) *fesstest.Handler {
 	more := map[string]fesstest.More{}
-	docs := secrets()
+	docs := searchtest.Secrets()
 	for i, d := range docs {
 		role := "R" + d.Label
 		more[d.ID] = fesstest.More{Roles: []string{role}, Copy: fmt.Sprintf("<p>copy %d</p>", i)}

@@ -16,6 +16,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 // clientOf returns a client of a handler, without a network.
@@ -32,7 +33,7 @@ func clientOf(t testing.TB, h http.Handler, o Options) *Client {
 
 // fakeOf returns a fake with a version of the API.
 func fakeOf(api string) *fesstest.Handler {
-	return fesstest.NewHandler(secrets(), fesstest.Options{ContextPath: "/fess", API: api})
+	return fesstest.NewHandler(searchtest.Secrets(), fesstest.Options{ContextPath: "/fess", API: api})
 }
 
 // asked returns the paths that a fake was asked for.

@@ -3,21 +3,19 @@ package fess
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
 	"github.com/knowhow-mcp/knowhow/internal/fess/wire"
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 // inMemory answers requests by a handler, without a network.
@@ -33,25 +31,10 @@ func (h inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// secrets are documents of two labels in the words that random queries use.
-func secrets() []document.Document {
-	var docs []document.Document
-	for i, text := range []string{"alpha", "beta", "alpha beta", "gamma", "alpha AND beta or not", "label hr finance",
-		"(alpha)", "delta TO"} {
-		for _, label := range []string{"finance", "hr"} {
-			docs = append(docs, document.Document{ID: fmt.Sprintf("%s%d", label, i), Label: label, Title: text,
-				Text: text + " " + label,
-				URL:  "file:///" + label, Filename: "f", FileType: "txt", MIMEType: "text/plain",
-				Modified: time.Unix(1_700_000_000, 0)})
-		}
-	}
-	return docs
-}
-
-// isolated returns a client of a fake over secrets, and the fake.
+// isolated returns a client of a fake over [searchtest.Secrets], and the fake.
 func isolated(t testing.TB, api string) (*Client, *fesstest.Handler) {
 	t.Helper()
-	h := fesstest.NewHandler(secrets(), fesstest.Options{API: api})
+	h := fesstest.NewHandler(searchtest.Secrets(), fesstest.Options{API: api})
 	c, err := New(Options{BaseURL: "http://fess.example"})
 	if err != nil {
 		t.Fatal(err)
@@ -70,33 +53,6 @@ func foreign(hits []search.Hit) string {
 	return ""
 }
 
-// pieces are what random queries are made of.
-var pieces = []string{"alpha", "beta", "gamma", "nosuch", "alpha", "a", "AND", "OR", "NOT", "&&", "||", "+", "-", "!",
-	"OR", "NOT",
-	"(", ")", `"`, `\`, `\\`, ":", "*", "?", "~", "^", "^2", "~1", "[", "]", "{", "}", "/", "TO", "*:*", "label:hr",
-	`label:"hr"`, "label:",
-	"label:finance", "title:", "title:alpha", "-label:finance", "NOT label:finance", "allintitle:", "allinurl:",
-	"[a TO b]", "{* TO *}",
-	"content_length:[0 TO *]", "sort:", "sort:score.desc", "sort:nope", "(alpha OR", "beta)", `"alpha beta"`, "al*",
-	"検索", "&", "|", "<b>", "%22", "\x00"}
-
-// gaps stand between the pieces.
-var gaps = []string{" ", " ", " ", " ", " ", " ", " ", " ", " ", " ", " ", " ", "", "", "  ", "\t", "\n", "\u3000",
-	"\u00a0", "\r\n", "\u2003", "\v"}
-
-// randomQuery makes a query of up to seven pieces.
-func randomQuery(r *rand.Rand) string {
-	var b strings.Builder
-	for range 1 + r.IntN(7) {
-		piece := pieces[r.IntN(len(pieces))]
-		if r.IntN(3) == 0 {
-			piece = pieces[r.IntN(10)] // the words and the operators that are words
-		}
-		b.WriteString(piece + gaps[r.IntN(len(gaps))])
-	}
-	return b.String()
-}
-
 // TestIsolation sends operator queries, through the client and as they are. The
 // server leaks the latter, which shows that the former are a test.
 func TestIsolation(t *testing.T) {
@@ -113,7 +69,7 @@ func checkIsolation(t *testing.T, api string, count int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	found, refused, leaks := 0, 0, 0
 	for i := range count {
-		text := randomQuery(random)
+		text := searchtest.OperatorQuery(random)
 		read := query.Parse
 		if i%2 == 0 { // as the tools send it
 			read = query.Read

@@ -13,6 +13,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/search/searchtest"
 )
 
 // A promise is a point in which the specification expects of Fess what no Fess
@@ -214,7 +215,7 @@ var otherPromises = []promise{
 			}
 		}},
 	{"19 a token is a bearer's", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		locked := fesstest.NewHandler(secrets(), fesstest.Options{ContextPath: "/fess", Token: ours, API: "both"})
+		locked := fesstest.NewHandler(searchtest.Secrets(), fesstest.Options{ContextPath: "/fess", Token: ours, API: "both"})
 		if err := searchAlpha(clientOf(t, locked, Options{AccessToken: ours})); err != nil ||
 			locked.Requests()[0].Header.Get("Authorization") != "Bearer "+ours {
 			t.Errorf("Search() with a token = %v, want it to be sent as a bearer's", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
@@ -94,7 +95,7 @@ func (s *Source) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	}
 	asked := q
 	asked.Labels = s.within(q.Labels)
-	text, ok, err := q.Text.WithLabel(s.label)
+	text, ok, err := s.resolve(q.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +122,28 @@ func (s *Source) Search(ctx context.Context, q search.Query) (*search.Page, erro
 		page.Facets = facets.answer(page)
 	}
 	return page, nil
+}
+
+// resolve returns a text without conditions on labels; see [query.Text.WithLabel]. It
+// looks for them in what package fess sends of the text: where that normalizes white
+// space and removes operators, a word may become a condition.
+func (s *Source) resolve(t query.Text) (query.Text, bool, error) {
+	if strings.TrimSpace(t.String()) == "" {
+		return t, true, nil
+	}
+	guarded, err := query.Guard(t.String())
+	if err != nil {
+		return t, false, err
+	}
+	sent, err := query.Parse(guarded.Q)
+	if err != nil {
+		return t, false, err
+	}
+	resolved, ok, err := sent.WithLabel(s.label)
+	if ok && resolved.Equal(sent) {
+		return t, true, nil
+	}
+	return resolved, ok, err
 }
 
 // pages searches with pages of the size that the configuration permits.
@@ -286,7 +309,7 @@ func (s *Source) facets(wanted *search.Facets) (facets, error) {
 		if err != nil {
 			return f, err
 		}
-		text, ok, err := text.WithLabel(s.label)
+		text, ok, err := s.resolve(text)
 		switch {
 		case err != nil:
 			return f, err

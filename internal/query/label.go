@@ -3,7 +3,6 @@ package query
 import (
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // WithLabel returns a text for documents that all have one label and no other: it
@@ -178,7 +177,7 @@ func writeNode(b *strings.Builder, n Node) {
 	case Prefix:
 		b.WriteString(fieldPrefix(n.Field) + escapeWord(n.Text) + "*")
 	case Wildcard:
-		b.WriteString(fieldPrefix(n.Field) + n.Pattern)
+		b.WriteString(fieldPrefix(n.Field) + escapePattern(n.Pattern))
 	case Fuzzy:
 		b.WriteString(fieldPrefix(n.Field) + escapeWord(n.Text) + "~" + strconv.Itoa(n.Edits))
 	case Range:
@@ -269,10 +268,31 @@ func escapeWord(s string) string {
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if strings.ContainsRune(`\+-!(){}[]^"~*?:/&|;`, r) || unicode.IsSpace(r) || unicode.IsControl(r) {
+		if isReserved(r) || r == '\\' || r == '*' || r == '?' {
 			b.WriteByte('\\')
 		}
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// escapePattern returns the pattern of a Wildcard as one word without operators. What
+// has a backslash before it keeps that.
+func escapePattern(s string) string {
+	var b strings.Builder
+	escaped := false
+	for _, r := range s {
+		if isReserved(r) && !escaped {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+		escaped = r == '\\' && !escaped
+	}
+	return b.String()
+}
+
+// isReserved reports whether r may be an operator or separate words, except a wildcard
+// and a backslash.
+func isReserved(r rune) bool {
+	return strings.ContainsRune(`+-!(){}[]^"~:/&|;`, r) || isBlank(r)
 }

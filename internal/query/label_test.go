@@ -2,6 +2,7 @@ package query
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestWithLabel(t *testing.T) {
 		{`label:hr timestamp:{"a b" TO *}`, `timestamp:{"a b" TO *}`},
 		{"label:hr (a b)^2.5", "(a AND b)^2.5"}, {"label:hr a^3", "a^3"}, {`label:hr \OR`, `\OR`},
 		{`label:hr a\ b`, `a\ b`}, {"label:hr foo:bar", `foo\:bar`}, {"allintitle:a label:hr", "title:a"},
-		{"label:hr 検索", "検索"},
+		{"label:hr 検索", "検索"}, {`label:hr \ label:*`, `\ label\:*`}, {"label:hr a:b*c?", `a\:b*c?`},
 	}
 	for _, test := range tests {
 		got, ok, err := MustParse(test.text).WithLabel("hr")
@@ -68,7 +69,7 @@ func TestWithLabelTooLong(t *testing.T) {
 // The written form of a tree is read as this tree.
 func FuzzWithLabel(f *testing.F) {
 	for _, s := range []string{"a OR b AND c", "NOT (a b)", `"a\"b"~2^3`, "title:[a TO b} x", "a* b?c w~1", `\AND \u0041`,
-		"(a OR (NOT b))^2 label:hr", `timestamp:["x ]\" TO "y"]`, `a\ b\*`, "allintitle:a OR b", `[a b]`} {
+		"(a OR (NOT b))^2 label:hr", `timestamp:["x ]\" TO "y"]`, `a\ b\*`, "allintitle:a OR b", `[a b]`, `\ label:*`, "x:y?z*"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -136,6 +137,14 @@ func ordered(n Node) Node {
 		return Not{ordered(n.Node)}
 	case Boost:
 		return Boost{ordered(n.Node), n.Factor}
+	case Prefix: // also a Wildcard with one asterisk
+		return Wildcard{n.Field, fmt.Sprint(append(Glob(n.Text), anyRunes))}
+	case Wildcard:
+		g, err := ParseGlob(n.Pattern)
+		if err != nil {
+			return n
+		}
+		return Wildcard{n.Field, fmt.Sprint(g)}
 	}
 	return n
 }
