@@ -1,17 +1,25 @@
 package fessbridge
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knowhow-mcp/knowhow/internal/chunk"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/fess/fesstest"
@@ -305,5 +313,263 @@ func TestIDs(t *testing.T) {
 	}
 	if len(table.byID) != table.used.Len() {
 		t.Errorf("%d IDs for %d pairs", len(table.byID), table.used.Len())
+	}
+}
+
+// A web is a web server with pages.
+type web struct {
+	*httptest.Server
+	asked atomic.Int64
+}
+
+func newWeb(t *testing.T, pages map[string]string) *web {
+	w := &web{}
+	w.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w.asked.Add(1)
+		page, ok := pages[r.URL.Path]
+		if !ok {
+			http.NotFound(out, r)
+			return
+		}
+		out.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(out, page)
+	}))
+	t.Cleanup(w.Close)
+	return w
+}
+
+// onTheWeb is a document whose text Fess does not send.
+func onTheWeb(id, label, url string) document.Document {
+	return document.Document{ID: id, Label: label, Title: "alpha " + id, Text: strings.Repeat("alpha ", 500) + id, URL: url,
+		Filename: id, FileType: "html", MIMEType: "text/html", Modified: time.Unix(1_700_000_000, 0),
+		Stamp: document.Stamp{Size: 9_999}}
+}
+
+// A text that Fess does not send is that of the document at its URL or of the copy that
+// Fess stored, under the policy of the configuration.
+func TestSourceTexts(t *testing.T) {
+	w := newWeb(t, map[string]string{"/page": "<h1>Heading</h1><p>The page.</p>"})
+	docs := []document.Document{onTheWeb("page", "finance", w.URL+"/page"), onTheWeb("gone", "finance", w.URL+"/gone"),
+		onTheWeb("copied", "finance", "smb://files/copied.html")}
+	server := fesstest.New(t, docs, fesstest.Options{More: map[string]fesstest.More{"copied": {Copy: "<p>The copy.</p>"}}})
+	private := func(c *fessconfig.Config) { c.ContentFetch.AllowPrivateNetworkTargets = true }
+	for _, tt := range []struct {
+		name   string
+		id     string
+		change func(*fessconfig.Config)
+		want   string
+		kind   error
+		says   string // part of the error
+	}{
+		{"page", "page", private, "Heading\n\nThe page.", nil, ""},
+		{"gone", "gone", private, "", errkind.NotFound, "no longer at its address"},
+		{"private", "page", nil, "", errkind.Denied, "contentFetch.allowPrivateNetworkTargets"},
+		{"host", "page", func(c *fessconfig.Config) { c.ContentFetch.AllowedHostAllowlist = []string{"example.com"} }, "",
+			errkind.Denied, "contentFetch.allowedHostAllowlist"},
+		{"disabled", "page", func(c *fessconfig.Config) { c.ContentFetch.Enabled = false }, "", errkind.Denied,
+			"set contentFetch.enabled"},
+		{"scheme", "copied", private, "", errkind.Denied, `contentFetch.fessCache to "always"`},
+		{"copy", "copied", func(c *fessconfig.Config) { c.ContentFetch.FessCache = "always" }, "The copy.", nil, ""},
+	} {
+		s := open(t, server.URL, "finance", tt.change)
+		if _, err := s.Search(t.Context(), search.Query{Num: 10}); err != nil {
+			t.Fatal(err)
+		}
+		id := document.IDOf("ours", tt.id)
+		got, err := s.ReadText(t.Context(), id, nil, 0, 1000)
+		if tt.kind != nil {
+			if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%s: ReadText = %+v, %v, want kind %v with %q", tt.name, got, err, tt.kind, tt.says)
+			}
+			continue
+		}
+		if err != nil || got.Window != tt.want || got.DocID != id || got.Size != int64(len(tt.want)) ||
+			got.Hash != chunk.Hash(tt.want) {
+			t.Errorf("%s: ReadText = %+v, %v, want %q", tt.name, got, err, tt.want)
+			continue
+		}
+		if h, err := s.Find(t.Context(), id, nil); err != nil || h.TextHash != got.Hash {
+			t.Errorf("%s: Find after reading = %+v, %v, want the hash of the text", tt.name, h, err)
+		}
+		// Further windows are of the cached text.
+		before := w.asked.Load()
+		again, err := s.ReadText(t.Context(), id, []string{"ours"}, 4, 5)
+		if err != nil || again.Window != tt.want[4:9] || again.Offset != 4 || w.asked.Load() != before {
+			t.Errorf("%s: second ReadText = %+v, %v after %d more requests, want %q", tt.name, again, err,
+				w.asked.Load()-before, tt.want[4:9])
+		}
+	}
+}
+
+// What the token of one caller opens is not given to another one, also if it is cached.
+func TestSourcePassThrough(t *testing.T) {
+	w := newWeb(t, map[string]string{"/a": "<p>For Ann.</p>", "/b": "<p>For both.</p>"})
+	server := fesstest.New(t, []document.Document{onTheWeb("a", "finance", w.URL+"/a"), onTheWeb("b", "finance", w.URL+"/b")},
+		fesstest.Options{More: map[string]fesstest.More{"a": {Roles: []string{"Ra"}}, "b": {Roles: []string{"Ra", "Rb"}}},
+			Roles: map[string][]string{"ann": {"Ra"}, "bob": {"Rb"}}})
+	s := open(t, server.URL, "finance", func(c *fessconfig.Config) {
+		c.FessAuth.PassThrough = true
+		c.ContentFetch.AllowPrivateNetworkTargets = true
+	})
+	ann, bob := search.WithToken(t.Context(), "ann"), search.WithToken(t.Context(), "bob")
+	a, b := document.IDOf("ours", "a"), document.IDOf("ours", "b")
+	if p, err := s.Search(ann, search.Query{Num: 10}); err != nil || p.Total != 2 {
+		t.Fatalf("Search of ann = %+v, %v, want both documents", p, err)
+	}
+	for _, id := range []string{a, b} {
+		if _, err := s.ReadText(ann, id, nil, 0, 100); err != nil {
+			t.Errorf("ReadText(%s) of ann = %v", id, err)
+		}
+	}
+	if p, err := s.Search(bob, search.Query{Num: 10}); err != nil || p.Total != 1 || p.Hits[0].ID != b {
+		t.Errorf("Search of bob = %+v, %v, want one document", p, err)
+	}
+	_, unknown := s.Find(bob, "never-given", nil)
+	_, foundErr := s.Find(bob, a, nil)
+	_, readErr := s.ReadText(bob, a, nil, 0, 100)
+	for _, err := range []error{foundErr, readErr} {
+		if !errors.Is(err, errkind.NotFound) ||
+			strings.Replace(err.Error(), a, "never-given", 1) != unknown.Error() {
+			t.Errorf("a document of ann for bob = %v, want the error of an unknown one: %v", err, unknown)
+		}
+	}
+	if got, err := s.ReadText(bob, b, nil, 0, 100); err != nil || got.Window != "For both." {
+		t.Errorf("ReadText of bob = %+v, %v, want the text", got, err)
+	}
+	for _, ctx := range []context.Context{t.Context(), search.WithToken(t.Context(), "mallory")} {
+		for name, err := range map[string]error{
+			"Search":   func() error { _, err := s.Search(ctx, search.Query{Num: 1}); return err }(),
+			"Find":     func() error { _, err := s.Find(ctx, b, nil); return err }(),
+			"ReadText": func() error { _, err := s.ReadText(ctx, b, nil, 0, 10); return err }(),
+			"Suggest":  func() error { _, err := s.Suggest(ctx, search.SuggestQuery{Num: 1}); return err }(),
+		} {
+			if !errors.Is(err, errkind.Unauthorized) || strings.Contains(err.Error(), "mallory") {
+				t.Errorf("%s without a valid token = %v, want kind Unauthorized", name, err)
+			}
+		}
+	}
+	if Header(s.config) == nil || Header(fessconfig.New("http://localhost", "x", "")) != nil {
+		t.Error("Header is not nil exactly without passThrough")
+	}
+}
+
+// A server that does not answer as Fess does is an error that names the key and not its
+// address, and the context ends every call.
+func TestSourceHostile(t *testing.T) {
+	id := document.IDOf("ours", "known")
+	calls := map[string]func(context.Context, *Source) error{
+		"Search": func(ctx context.Context, s *Source) error {
+			_, err := s.Search(ctx, search.Query{Text: query.MustParse("alpha"), Num: 10})
+			return err
+		},
+		"Find":     func(ctx context.Context, s *Source) error { _, err := s.Find(ctx, id, nil); return err },
+		"ReadText": func(ctx context.Context, s *Source) error { _, err := s.ReadText(ctx, id, nil, 0, 9); return err },
+		"Suggest": func(ctx context.Context, s *Source) error {
+			_, err := s.Suggest(ctx, search.SuggestQuery{Num: 1})
+			return err
+		},
+		"PopularWords": func(ctx context.Context, s *Source) error {
+			_, err := s.PopularWords(ctx, search.WordsQuery{})
+			return err
+		},
+		"Health": func(ctx context.Context, s *Source) error { _, err := s.Health(ctx); return err },
+	}
+	hangs := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	for _, tt := range []struct {
+		name   string
+		answer http.HandlerFunc
+		change func(*fessconfig.Config)
+		kind   error
+		says   string
+	}{
+		{"500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "at 10.0.0.1", 500) }, nil,
+			errkind.Unavailable, ""},
+		{"HTML", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<h1>Welcome to 10.0.0.1</h1>")
+		}, nil, errkind.Unavailable, "(fessBaseUrl)"},
+		{"no JSON", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"response":`)
+		}, nil, errkind.Unavailable, "(fessBaseUrl)"},
+		{"token", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(401)
+			fmt.Fprint(w, `{"error_code:":"x"}`)
+		}, func(c *fessconfig.Config) { c.FessAuth.AccessToken = "s3cret" }, errkind.Unauthorized, "(fessAuth.accessToken)"},
+		{"timeout", hangs, func(c *fessconfig.Config) { c.Timeouts.FessRequestTimeoutMs = 1 }, errkind.Timeout, "in time"},
+	} {
+		server := httptest.NewServer(tt.answer)
+		defer server.Close()
+		s := open(t, server.URL, "finance", func(c *fessconfig.Config) {
+			c.FessAPI = "v1"
+			if tt.change != nil {
+				tt.change(c)
+			}
+		})
+		s.ids.put(id, "known")
+		for name, call := range calls {
+			err := call(t.Context(), s)
+			if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) ||
+				strings.Contains(err.Error(), "10.0.0.1") || strings.Contains(err.Error(), "127.0.0.1") ||
+				strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%s: %s = %v, want kind %v with %q", tt.name, name, err, tt.kind, tt.says)
+			}
+		}
+	}
+
+	server := httptest.NewServer(http.HandlerFunc(hangs))
+	defer server.Close()
+	s := open(t, server.URL, "finance", func(c *fessconfig.Config) { c.Limits.MaxInFlightRequests = 2 })
+	s.ids.put(id, "known")
+	var group sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 3 { // more than may be in progress
+		for name, call := range calls {
+			group.Go(func() {
+				if err := call(ctx, s); !errors.Is(err, context.Canceled) {
+					t.Errorf("%s of a server that hangs = %v, want context.Canceled", name, err)
+				}
+			})
+		}
+	}
+	for len(s.inFlight) < 2 {
+		runtime.Gosched()
+	}
+	cancel()
+	group.Wait()
+	if n := len(s.inFlight); n != 0 {
+		t.Errorf("%d calls are in progress after all", n)
+	}
+}
+
+// A slow server delays its own calls alone, and no more of them are in progress than
+// the configuration permits.
+func TestSourceInFlight(t *testing.T) {
+	var now, most atomic.Int64
+	server := fesstest.New(t, searchtest.Secrets(), fesstest.Options{Delay: func(r *http.Request) {
+		for n := now.Add(1); ; {
+			m := most.Load()
+			if n <= m || most.CompareAndSwap(m, n) {
+				break
+			}
+		}
+		for range 100 {
+			runtime.Gosched()
+		}
+		now.Add(-1)
+	}})
+	s := open(t, server.URL, "finance", func(c *fessconfig.Config) { c.Limits.MaxInFlightRequests = 3 })
+	var group sync.WaitGroup
+	for range 30 {
+		group.Go(func() {
+			if p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Num: 10}); err != nil || p.Total == 0 {
+				t.Errorf("Search = %+v, %v, want documents", p, err)
+			}
+		})
+	}
+	group.Wait()
+	if n := most.Load(); n > 3 {
+		t.Errorf("%d requests at a time, want at most 3", n)
 	}
 }
