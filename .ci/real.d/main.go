@@ -148,8 +148,8 @@ func build(ctx context.Context, work string) error {
 }
 
 // packages are the packages with checks, in order. The first sends few requests,
-// the second many, from which Fess may learn words.
-var packages = [...]string{"cli", "fess"}
+// the others many, from which Fess may learn words.
+var packages = [...]string{"cli", "fess", "fessbridge"}
 
 // checkAll runs the checks with each configuration of the server.
 func (s *site) checkAll(ctx context.Context) error {
@@ -175,7 +175,7 @@ func (s *site) check(ctx context.Context, setup string) error {
 	for _, name := range packages {
 		fmt.Printf("== checks of %s, server %s\n", name, setup)
 		args := []string{"-test.run=^TestRealFess", "-test.timeout=10m"}
-		if name == "fess" {
+		if name != "cli" {
 			args = append(args, "-test.v") // the output of the scripts is long and needed only if they fail
 		}
 		cmd := exec.CommandContext(ctx, s.path(name+".test"), args...)

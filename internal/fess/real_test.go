@@ -70,39 +70,6 @@ func TestRealFessContract(t *testing.T) {
 	})
 }
 
-// realPieces are what random queries to a real server are made of, the frequent
-// ones first.
-var realPieces = []string{"budget", "travel", "zeppelin", "walrus", "handbook", "nosuch", "AND", "OR", "NOT", "||",
-	"&&",
-	"+", "-", "!", "(", ")", `"`, `\`, `\\`, ":", "*", "?", "~", "^", "^2", "~1", "[", "]", "{", "}", "/", "TO", "&",
-	"|", "a", "*:*",
-	"label:hr", `label:"hr"`, "label:", "label:*", "label:finance", "-label:finance", "NOT label:finance", "title:",
-	"title:handbook",
-	"allintitle:", "allinurl:", "[a TO z]", "{* TO *}", "content_length:[0 TO *]", "timestamp:[* TO now]", "doc_id:*",
-	"inurl:hr",
-	"sort:", "sort:score.desc", "sort:nope", "(budget OR", "travel)", `"quarterly budget"`, "z*", "検索", "休暇", "<b>",
-	"%22", "\x00"}
-
-// realGaps stand between the pieces.
-var realGaps = []string{" ", " ", " ", " ", " ", " ", " ", " ", "", "  ", "\t", "\n", "\u3000", "\u00a0", "\v"}
-
-// realQuery makes a query of up to seven pieces, one in four with an operator at
-// its end.
-func realQuery(r *rand.Rand) string {
-	var b strings.Builder
-	for range 1 + r.IntN(7) {
-		piece := realPieces[r.IntN(len(realPieces))]
-		if r.IntN(3) == 0 {
-			piece = realPieces[r.IntN(10)]
-		}
-		b.WriteString(piece + realGaps[r.IntN(len(realGaps))])
-	}
-	if r.IntN(4) == 0 {
-		b.WriteString([...]string{" OR", " NOT", " ||", " AND"}[r.IntN(4)])
-	}
-	return b.String()
-}
-
 // TestRealFessIsolation sends 10,000 operator queries in one label through the
 // client, and some of them as they are, which shows that the server does leak.
 func TestRealFessIsolation(t *testing.T) {
@@ -125,7 +92,7 @@ func TestRealFessIsolation(t *testing.T) {
 		group.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(worker), 1))
 			for i := range queries / workers {
-				text := realQuery(random)
+				text := searchtest.CorpusQuery(random)
 				asked, err := query.Parse(text)
 				var p *search.Page
 				if err == nil {

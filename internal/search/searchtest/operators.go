@@ -59,6 +59,36 @@ func OperatorQuery(r *rand.Rand) string {
 	return b.String()
 }
 
+// corpusPieces are what queries for documents of the corpus are made of, the frequent
+// ones first.
+var corpusPieces = []string{"budget", "travel", "zeppelin", "walrus", "handbook", "nosuch", "AND", "OR", "NOT", "||",
+	"&&",
+	"+", "-", "!", "(", ")", `"`, `\`, `\\`, ":", "*", "?", "~", "^", "^2", "~1", "[", "]", "{", "}", "/", "TO", "&",
+	"|", "a", "*:*",
+	"label:hr", `label:"hr"`, "label:", "label:*", "label:finance", "-label:finance", "NOT label:finance", "title:",
+	"title:handbook",
+	"allintitle:", "allinurl:", "[a TO z]", "{* TO *}", "content_length:[0 TO *]", "timestamp:[* TO now]", "doc_id:*",
+	"inurl:hr",
+	"sort:", "sort:score.desc", "sort:nope", "(budget OR", "travel)", `"quarterly budget"`, "z*", "検索", "休暇", "<b>",
+	"%22", "\x00"}
+
+// CorpusQuery returns a query like [OperatorQuery] in the words of [Corpus], one in
+// four with an operator at its end.
+func CorpusQuery(r *rand.Rand) string {
+	var b strings.Builder
+	for range 1 + r.IntN(7) {
+		piece := corpusPieces[r.IntN(len(corpusPieces))]
+		if r.IntN(3) == 0 {
+			piece = corpusPieces[r.IntN(10)]
+		}
+		b.WriteString(piece + gaps[r.IntN(len(gaps))])
+	}
+	if r.IntN(4) == 0 {
+		b.WriteString([...]string{" OR", " NOT", " ||", " AND"}[r.IntN(4)])
+	}
+	return b.String()
+}
+
 // An Isolation is a service that must not show some documents.
 type Isolation struct {
 	Service search.Service
