@@ -133,7 +133,7 @@ var deps = map[string]string{
 
 	// What goes wrong on the machine of a user: it asks the packages above.
 	"doctor": "clients config configfile datafolder document embed fess fessconfig httpclient httpguard index indexing ingest " +
-		"mcpclient mcpsettings repository sanitize search source terminal",
+		"mcpclient mcpsettings repository sanitize search site source terminal",
 
 	// The packages of a release; no program of the release imports it.
 	"release": "", "release/make": "release",

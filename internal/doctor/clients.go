@@ -188,6 +188,9 @@ func (e *examiner) learnEntry(c entry) {
 		case i+1 < len(c.server.Args):
 			e.secret(c.server.Args[i+1])
 		}
+		if header, value, pair := strings.Cut(arg, ":"); pair && secretName(header) && !placeholder(value) {
+			e.secret(value) // an argument of curl and of mcp-remote
+		}
 		if strings.Contains(arg, "://") {
 			e.secretURL(value)
 			e.secretURL(arg)

@@ -107,10 +107,11 @@ func (e *examiner) permissions(info fs.FileInfo) (findings []Finding) {
 		}
 		return fmt.Sprintf("the permissions of %s are %04o now", e.Data, ownFolder), nil
 	}
-	fix := fmt.Sprintf("Type: chmod %o %s", ownFolder, e.word(e.Data))
+	command := fmt.Sprintf("chmod %o %s", ownFolder, e.word(e.Data))
 	if err := e.machine.writable(e.Data); err != nil || mode&ownFolder != ownFolder {
 		what := "its owner may not read and write it"
-		f := Finding{Level: Error, Subject: subject, Fix: fix + " Or name another one with --data or KNOWHOW_DATA."}
+		f := Finding{Level: Error, Subject: subject,
+			Fix: "Name another one with --data or KNOWHOW_DATA, or type: " + command}
 		if mode&ownFolder != ownFolder {
 			f.repair = repair
 		} else {
@@ -122,7 +123,7 @@ func (e *examiner) permissions(info fs.FileInfo) (findings []Finding) {
 		return []Finding{f}
 	}
 	if mode&(forOthers|groupWrite) != 0 {
-		return []Finding{{Level: Warning, Subject: subject, repair: repair, Fix: fix,
+		return []Finding{{Level: Warning, Subject: subject, repair: repair, Fix: "Type: " + command,
 			Message: fmt.Sprintf("other users of this machine may use %s (permissions %04o), which contains the texts of all indexed documents",
 				e.Data, mode)}}
 	}

@@ -292,11 +292,12 @@ func (e *examiner) secret(texts ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range texts {
-		if s = strings.TrimSpace(s); len(s) >= minSecret {
-			e.secrets[s] = true
-		}
-		if _, credentials, ok := strings.Cut(s, " "); ok && len(credentials) >= minSecret { // Bearer TOKEN
-			e.secrets[credentials] = true
+		s = strings.TrimSpace(s)
+		_, credentials, _ := strings.Cut(s, " ") // Bearer TOKEN
+		for _, secret := range []string{s, credentials} {
+			if len(secret) >= minSecret && !slices.Contains(ordinaryWords, strings.ToLower(secret)) {
+				e.secrets[secret] = true
+			}
 		}
 	}
 }
@@ -304,6 +305,13 @@ func (e *examiner) secret(texts ...string) {
 // minSecret is the length of the shortest secret that is hidden. To hide a shorter one
 // would make texts illegible.
 const minSecret = 4
+
+// ordinaryWords are words of messages, such as those of a server that refuses a token.
+// One of them as a secret is that of an example, and to hide it would change what
+// messages say.
+var ordinaryWords = strings.Fields("access address admin authorization bearer basic client command example false " +
+	"header host http https invalid knowhow name none null password program required request secret server test " +
+	"token true user wrong your")
 
 // secretVariables are the environment variables of the program with secrets.
 var secretVariables = []string{"KNOWHOW_TOKEN", "KB_API_KEY", "KB_MCP_API_KEY", "FESS_API_TOKEN", "EMBED_API_KEY",
@@ -364,7 +372,7 @@ func (e *examiner) withoutSecrets(text string) string {
 			text = text[:max(0, len(text)-len(secrets[0]))]
 		}
 	}
-	return hideUserinfo(text)
+	return sanitize.HideUserinfo(text)
 }
 
 // foreign returns a text that another program wrote for a message: on one line and

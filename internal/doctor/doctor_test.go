@@ -31,8 +31,10 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/indexing"
+	"github.com/knowhow-mcp/knowhow/internal/ingest"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/site"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
 
@@ -186,6 +188,32 @@ func (f *fixture) index(sources ...document.Source) {
 
 // handbook indexes the source.
 func (f *fixture) handbook() { f.index(document.Source{Label: "handbook", Path: f.docs}) }
+
+// siteAddress is the address of a web site.
+const siteAddress = "https://docs.example.com/"
+
+// site puts a web site with one document into the index.
+func (f *fixture) site(leftOut map[site.Reason]int) {
+	f.Helper()
+	counts := map[string]int{}
+	for reason, n := range leftOut {
+		counts[string(reason)] = n
+	}
+	f.remote("site", siteAddress, counts)
+}
+
+// remote puts a source with one document into the index that is not on this machine.
+func (f *fixture) remote(label, path string, leftOut map[string]int) {
+	f.Helper()
+	x := f.open()
+	f.check(x.AddSource(f.Context(), document.Source{Label: label, Path: path}))
+	const text = "A page."
+	f.check(x.Apply(f.Context(), []document.Change{{Put: &document.Document{ID: document.IDOf(label, "index"),
+		Label: label, Path: "index", FromSource: true, Title: "Page", Text: text,
+		Chunks: []document.Chunk{{Length: len(text)}}}}}))
+	f.check(x.SetLeftOut(f.Context(), label, index.LeftOut{Counts: leftOut}))
+	f.check(x.Close())
+}
 
 // change changes bytes of the file of the index.
 func (f *fixture) change(at int64, bytes ...byte) {
@@ -341,6 +369,21 @@ func TestHealthy(t *testing.T) {
 				fmt.Sprintf(`{"mcpServers":{"handbook":{"url":%q,"headers":{"Authorization":"Bearer ${env:KNOWHOW_TOKEN}"}}}}`,
 					url))
 		},
+		"site with links that lead nowhere": func(f *fixture) {
+			f.site(map[site.Reason]int{site.Answered(http.StatusNotFound): 9, site.Outside: 9, site.NoText: 9})
+		},
+		"site of which a page fails": func(f *fixture) { f.site(map[site.Reason]int{site.Answered(500): 1}) },
+		"wanted maximum of pages": func(f *fixture) {
+			f.site(map[site.Reason]int{site.OverLimit: 9})
+			x := f.open()
+			f.check(x.AddSource(f.Context(), document.Source{Label: "site", Path: siteAddress,
+				Rules: document.Rules{MaxPages: 1}}))
+			f.check(x.Close())
+		},
+		"repository with a submodule": func(f *fixture) {
+			f.remote("repository", "git+https://git.example.com/team/handbook",
+				map[string]int{string(ingest.Submodule): 1})
+		},
 		"Fess": func(f *fixture) { f.fess(f.TempDir(), `"labelFilter":"finance"`) },
 		"store": func(f *fixture) {
 			f.Store = &fakeStore{health: search.Health{Status: "green"}, vectors: true}
@@ -450,6 +493,9 @@ var programFaults = []planted{
 	{name: "proxy for this machine", plant: func(f *fixture) {
 		f.env["HTTP_PROXY"], f.env["NO_PROXY"] = "http://me:"+secretWord+"@proxy:3128", "example.com"
 	}, level: Warning, subject: "proxy", message: "HTTP_PROXY is set", fix: "NO_PROXY=localhost,127.0.0.1,::1"},
+	{name: "two proxies for this machine", plant: func(f *fixture) {
+		f.env["HTTP_PROXY"], f.env["HTTPS_PROXY"] = "http://proxy:3128", "http://proxy:3128"
+	}, level: Warning, subject: "proxy", message: "HTTP_PROXY and HTTPS_PROXY are set", fix: "NO_PROXY="},
 	{name: "proxy without host", plant: func(f *fixture) {
 		f.env["https_proxy"], f.env["no_proxy"] = "http://", "localhost,127.0.0.1"
 	}, level: Error, subject: "proxy", message: "https_proxy is not the URL", fix: "Set https_proxy"},
@@ -498,7 +544,7 @@ var dataFaults = []planted{
 	{name: "data folder for everyone", plant: func(f *fixture) { f.mkdir(f.Data); f.check(os.Chmod(f.Data, 0o755)) },
 		level: Warning, subject: "data folder", message: "other users", fix: "chmod 700 ~/data", repaired: true},
 	{name: "data folder without rights", plant: func(f *fixture) { f.mkdir(f.Data); f.check(os.Chmod(f.Data, 0o500)) },
-		level: Error, subject: "data folder", message: "may not read and write", fix: "chmod 700 ~/data",
+		level: Error, subject: "data folder", message: "may not read and write", fix: "KNOWHOW_DATA, or type: chmod 700 ~/data",
 		repaired: true},
 	{name: "index without rights", plant: func(f *fixture) {
 		f.handbook()
@@ -593,6 +639,15 @@ var indexFaults = []planted{
 		f.write(filepath.Join(f.docs, "broken.pdf"), "%PDF-1.7\nnothing", 0o644)
 		f.handbook()
 	}, level: Warning, subject: "source handbook", message: "1 file could not be read", fix: "--left-out"},
+	{name: "site of which most pages fail", plant: func(f *fixture) {
+		f.site(map[site.Reason]int{site.Answered(http.StatusForbidden): 7, site.Unanswered: 1, site.Answered(404): 9})
+	}, level: Warning, subject: "source site",
+		message: "did not send 8 of 9 pages (7 answered with status 403, 1 not answered by the server)",
+		fix:     "--left-out --label site"},
+	{name: "site with too many pages", plant: func(f *fixture) {
+		f.site(map[site.Reason]int{site.OverLimit: 3})
+	}, level: Warning, subject: "source site", message: "3 pages are over the maximum number of pages",
+		fix: "knowhow serve --max-pages N https://docs.example.com/"},
 	{name: "source inside another", plant: func(f *fixture) {
 		f.write(filepath.Join(f.docs, "legal", "nda.md"), "Secrets stay here.", 0o644)
 		f.index(document.Source{Label: "handbook", Path: f.docs},
@@ -641,6 +696,9 @@ var serverFaults = []planted{
 	}, level: Error, subject: "server", message: "refuses the token", fix: "Use the token"},
 	{name: "URL without token", plant: func(f *fixture) { f.URL = f.mcp("0123456789abcdef0") },
 		level: Error, subject: "server", message: "requires a token", fix: "KNOWHOW_TOKEN"},
+	{name: "URL with a token that no server accepts", plant: func(f *fixture) {
+		f.URL, f.Token = f.mcp("0123456789abcdef0"), "a "+secretWord
+	}, level: Error, subject: "token", message: "contains blanks", fix: "openssl rand"},
 	{name: "URL of another host", plant: func(f *fixture) {
 		f.URL = f.serve(func(w http.ResponseWriter, _ *http.Request) {
 			mcpserver.Refuse(w, nil, httpguard.Refusal{Reason: httpguard.ForeignHost, Status: 403,

@@ -31,20 +31,7 @@ func (e *examiner) environment(context.Context) (findings []Finding) {
 			Message: fmt.Sprintf("KNOWHOW_TRANSPORT is %q", sanitized(transport)),
 			Fix:     "Set it to http or stdio, or unset it."})
 	}
-	const shortToken = 16
-	switch {
-	case e.Token == "":
-	case !httpclient.ValidKey(e.Token):
-		findings = append(findings, Finding{Level: Error, Subject: "token",
-			Message: "the token contains blanks or characters that a header must not contain, so no server accepts it",
-			Fix:     "Choose one of visible ASCII characters, for example with: openssl rand -hex 24"})
-	case len(e.Token) < shortToken:
-		findings = append(findings, Finding{Level: Warning, Subject: "token",
-			Message: fmt.Sprintf("the token has fewer than %d characters, so it can be guessed", shortToken),
-			Fix:     "Choose a longer one, for example with: openssl rand -hex 24"})
-	default:
-		findings = append(findings, ok("token", "set"))
-	}
+	findings = append(findings, e.token()...)
 	if dir := os.TempDir(); e.machine.writable(dir) != nil {
 		findings = append(findings, Finding{Level: Error, Subject: subject,
 			Message: fmt.Sprintf("the folder for temporary files, %s, cannot be written, so large folders cannot be indexed",
@@ -62,6 +49,24 @@ func (e *examiner) environment(context.Context) (findings []Finding) {
 		findings = append(findings, ok(subject, "no variable prevents anything"))
 	}
 	return findings
+}
+
+// token checks the token that servers require.
+func (e *examiner) token() []Finding {
+	const subject, shortToken = "token", 16
+	switch {
+	case e.Token == "":
+		return nil
+	case !httpclient.ValidKey(e.Token):
+		return []Finding{{Level: Error, Subject: subject,
+			Message: "the token contains blanks or characters that a header must not contain, so no server accepts it",
+			Fix:     "Choose one of visible ASCII characters, for example with: openssl rand -hex 24"}}
+	case len(e.Token) < shortToken:
+		return []Finding{{Level: Warning, Subject: subject,
+			Message: fmt.Sprintf("the token has fewer than %d characters, so it can be guessed", shortToken),
+			Fix:     "Choose a longer one, for example with: openssl rand -hex 24"}}
+	}
+	return []Finding{ok(subject, "set")}
 }
 
 // sanitized returns a short form of a value for a message.
@@ -92,6 +97,10 @@ func (e *examiner) proxies(context.Context) (findings []Finding) {
 	if none == "" {
 		none = e.get("no_proxy")
 	}
+	are := "is"
+	if len(set) > 1 {
+		are = "are"
+	}
 	switch {
 	case len(set) == 0:
 		return []Finding{ok(subject, "no proxy is set")}
@@ -99,12 +108,12 @@ func (e *examiner) proxies(context.Context) (findings []Finding) {
 		findings = append(findings, ok(subject, "HTTPS_PROXY is set, which is not for this machine"))
 	case !exempt(none, "127.0.0.1") || !exempt(none, "localhost"):
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
-			Message: fmt.Sprintf("%s is set, and NO_PROXY does not exempt this machine: many clients then send requests for 127.0.0.1 to the proxy, which does not reach it",
-				strings.Join(set, " and ")),
+			Message: fmt.Sprintf("%s %s set, and NO_PROXY does not exempt this machine: many clients then send requests for 127.0.0.1 to the proxy, which does not reach it",
+				strings.Join(set, " and "), are),
 			Fix: "Set NO_PROXY=localhost,127.0.0.1,::1 for the clients, too."})
 	case len(findings) == 0:
-		findings = append(findings, ok(subject, "%s is set, and NO_PROXY exempts this machine", strings.Join(set,
-			" and ")))
+		findings = append(findings, ok(subject, "%s %s set, and NO_PROXY exempts this machine", strings.Join(set,
+			" and "), are))
 	}
 	return findings
 }

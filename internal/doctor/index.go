@@ -18,6 +18,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/indexing"
 	"github.com/knowhow-mcp/knowhow/internal/ingest"
 	"github.com/knowhow-mcp/knowhow/internal/repository"
+	"github.com/knowhow-mcp/knowhow/internal/site"
 	"github.com/knowhow-mcp/knowhow/internal/source"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
 )
@@ -299,10 +300,12 @@ func (e *examiner) source(ctx context.Context, x *index.Index, s datafolder.Sour
 			Fix: fmt.Sprintf("List what is left out with: %s", e.command("status", "--left-out", "--label",
 				s.Label))})
 	}
-	if n := broken(s.LeftOut); n > 0 {
+	if site.Is(s.Path) {
+		findings = append(findings, e.pages(ctx, x, s)...)
+	} else if broken := brokenOf(s.LeftOut); len(broken) > 0 {
 		findings = append(findings, Finding{Level: Warning, Subject: subject,
-			Message: fmt.Sprintf("%s could not be read (%s)", terminal.Plural(n, "file"),
-				terminal.Counts(brokenOf(s.LeftOut))),
+			Message: fmt.Sprintf("%s could not be read (%s)", terminal.Plural(sum(broken), "file"),
+				terminal.Counts(broken)),
 			Fix: fmt.Sprintf("List them with: %s", e.command("status", "--left-out", "--label", s.Label))})
 	}
 	if local && s.Process == nil && s.Incomplete == nil && s.Documents > 0 {
@@ -313,11 +316,7 @@ func (e *examiner) source(ctx context.Context, x *index.Index, s datafolder.Sour
 		if s.Process != nil {
 			by = fmt.Sprintf("process %d watches it", s.Process.PID)
 		}
-		left := 0
-		for _, n := range s.LeftOut {
-			left += n
-		}
-		findings = append(findings, ok(subject, "%s, %d left out%s; %s", terminal.Plural(s.Documents, "document"), left,
+		findings = append(findings, ok(subject, "%s, %d left out%s; %s", terminal.Plural(s.Documents, "document"), sum(s.LeftOut),
 			age(ctx, x, s.Label), by))
 	}
 	return findings
@@ -336,7 +335,7 @@ func age(ctx context.Context, x *index.Index, label string) string {
 // can be done.
 var harmless = []ingest.Reason{ingest.NoText, ingest.Hidden, ingest.Ignored, ingest.Excluded, ingest.NotIncluded,
 	ingest.ThirdParty, ingest.LockFile, ingest.Generated, ingest.Backup, ingest.Empty, ingest.Link, ingest.Locked,
-	ingest.TooLarge}
+	ingest.TooLarge, ingest.Submodule}
 
 // brokenOf returns the counts of files that should be indexed.
 func brokenOf(counts map[string]int) map[string]int {
@@ -349,12 +348,43 @@ func brokenOf(counts map[string]int) map[string]int {
 	return result
 }
 
-// broken returns how many files that should be indexed are not.
-func broken(counts map[string]int) (n int) {
-	for _, k := range brokenOf(counts) {
+// sum returns the sum of counts.
+func sum(counts map[string]int) (n int) {
+	for _, k := range counts {
 		n += k
 	}
 	return n
+}
+
+// pages returns findings about the pages that a web site should have in the index. What
+// single pages are like is the matter of the site. So the server is reported only if it
+// refuses most of them, and the maximum number of pages only if the user has not set it.
+func (e *examiner) pages(ctx context.Context, x *index.Index, s datafolder.SourceStatus) (findings []Finding) {
+	subject := "source " + s.Label
+	refused := map[string]int{}
+	for reason, n := range s.LeftOut {
+		if site.Refused(site.Reason(reason)) {
+			refused[reason] = n
+		}
+	}
+	if n := sum(refused); e.Store == nil && n > s.Documents {
+		findings = append(findings, Finding{Level: Warning, Subject: subject,
+			Message: fmt.Sprintf("the server did not send %d of %s (%s)", n, terminal.Plural(n+s.Documents, "page"),
+				terminal.Counts(refused)),
+			Fix: fmt.Sprintf("Ask its owner whether programs may read them. List them with: %s",
+				e.command("status", "--left-out", "--label", s.Label))})
+	}
+	sources, err := x.Sources(ctx)
+	limited := slices.ContainsFunc(sources, func(o document.Source) bool {
+		return o.Label == s.Label && o.Rules.MaxPages > 0
+	})
+	if n := s.LeftOut[string(site.OverLimit)]; err == nil && n > 0 && !limited {
+		findings = append(findings, Finding{Level: Warning, Subject: subject,
+			Message: fmt.Sprintf("%s are over the maximum number of pages, %d", terminal.Plural(n, "page"),
+				site.DefaultMaxPages),
+			Fix: fmt.Sprintf("Set the number that you want: %s", e.command("serve", "--max-pages", "N", s.Path))})
+	}
+	return findings
 }
 
 // Limits of the comparison of a source with its files.

@@ -1,6 +1,10 @@
 package doctor
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // networks are the names of file systems of other machines.
 var networks = map[string]string{"nfs": "NFS", "smbfs": "SMB", "afpfs": "AFP", "webdav": "WebDAV"}
@@ -10,6 +14,9 @@ func disk(dir string) (diskState, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return diskState{}, err
+	}
+	if s.Blocks == 0 { // a file system without a disk, such as /proc
+		return diskState{}, errors.ErrUnsupported
 	}
 	return diskState{free: s.Bavail * uint64(s.Bsize), files: s.Ffree, limited: s.Files > 0,
 		network: networks[unix.ByteSliceToString(s.Fstypename[:])]}, nil

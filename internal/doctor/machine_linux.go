@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +27,9 @@ func disk(dir string) (diskState, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return diskState{}, err
+	}
+	if s.Blocks == 0 { // a file system without a disk, such as /proc
+		return diskState{}, errors.ErrUnsupported
 	}
 	return diskState{free: s.Bavail * uint64(s.Bsize), files: s.Ffree, limited: s.Files > 0,
 		network: networks[int64(uint32(s.Type))]}, nil

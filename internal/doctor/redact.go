@@ -1,21 +1,6 @@
 package doctor
 
-import (
-	"net/url"
-	"regexp"
-	"strings"
-)
-
-// userinfo matches the user and the password in URLs.
-var userinfo = regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://)[^\s/?#@"']+@`)
-
-// hideUserinfo returns a text with *** in place of users and passwords in URLs.
-func hideUserinfo(text string) string {
-	if !strings.Contains(text, "@") {
-		return text
-	}
-	return userinfo.ReplaceAllString(text, "${1}***@")
-}
+import "net/url"
 
 // secretURL remembers what is secret in a URL: its user and password, and the values of
 // its query.

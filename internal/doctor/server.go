@@ -90,7 +90,11 @@ func isKnowhow(ctx context.Context, addr string) bool {
 
 // server checks the server at the URL that the user named.
 func (e *examiner) server(ctx context.Context) []Finding {
-	return e.probe(ctx, "server", e.URL, e.tokenHeader())
+	findings := e.token()
+	if Count(findings, Error) > 0 {
+		return findings // it cannot be sent
+	}
+	return append(findings, e.probe(ctx, "server", e.URL, e.tokenHeader())...)
 }
 
 // initialize is the first request of a client.

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,7 +23,7 @@ func testExaminer(variables map[string]string) *examiner {
 
 func TestPublish(t *testing.T) {
 	e := testExaminer(nil)
-	e.secret("Bearer hunter2-hunter2", "hunter2", "abc")
+	e.secret("Bearer hunter2-hunter2", "hunter2", "abc", "token", "Bearer TOKEN")
 	for _, tc := range []struct{ text, want string }{
 		{"/home/me/a and /home/me", "~/a and ~"},
 		{"/home/me2/a, /home/me.old, /x/home/me/a", "/home/me2/a, /home/me.old, /x/home/me/a"},
@@ -30,6 +32,7 @@ func TestPublish(t *testing.T) {
 		{"abc is too short", "abc is too short"},
 		{"https://me:pass@host/x and ftp://me@host", "https://***@host/x and ftp://***@host"},
 		{"mail me@example.com", "mail me@example.com"},
+		{"refuses the token: a bearer TOKEN is required", "refuses the token: a bearer TOKEN is required"},
 		{"a\x1b[2J\r\nb\u202ec", `a\x1b[2J b\u202ec`},
 	} {
 		if got := e.publish(tc.text); got != tc.want {
@@ -133,4 +136,33 @@ func show(found []Finding) string {
 		fmt.Fprintf(&b, "\n%-8s %s: %s | %s", f.Level, f.Subject, f.Message, f.Fix)
 	}
 	return b.String()
+}
+
+// TestDisk checks that a file system without a disk is not reported as full.
+func TestDisk(t *testing.T) {
+	if s, err := disk(t.TempDir()); err != nil || s.free == 0 {
+		t.Errorf("disk of a folder for temporary files = %+v, %v", s, err)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	if s, err := disk("/proc"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("disk of /proc = %+v, %v, want an error", s, err)
+	}
+}
+
+// TestLearnEntry checks which texts of an entry are secrets.
+func TestLearnEntry(t *testing.T) {
+	e := testExaminer(nil)
+	e.learnEntry(newEntry("docs", map[string]any{"command": "npx", "args": []any{"mcp-remote", "http://h/mcp?key=hunter1",
+		"--header", "Authorization: Bearer hunter2", "--header", "X-Auth: ${HUNTER}", "--token=hunter3",
+		"--password", "hunter4"}}))
+	for _, want := range []string{"hunter1", "hunter2", "hunter3", "hunter4"} {
+		if !e.secrets[want] {
+			t.Errorf("the secrets are %v, want %q among them", e.secrets, want)
+		}
+	}
+	if e.secrets["${HUNTER}"] {
+		t.Error("the name of a variable is a secret")
+	}
 }

@@ -302,7 +302,7 @@ func (c *Clone) failure(command, messages string, err error) error {
 			break
 		}
 	}
-	reason = sanitize.Short(hidePassword(reason), 300, 400)
+	reason = sanitize.Short(sanitize.HideUserinfo(reason), 300, 400)
 	switch {
 	case strings.Contains(reason, "couldn't find remote ref"):
 		name := "the branch " + c.remote.Branch

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 // A Remote names a repository, a branch of it and a folder in it.
@@ -41,7 +42,7 @@ var (
 // kind errkind.Invalid.
 func Parse(source string) (Remote, error) {
 	fail := func(format string, args ...any) (Remote, error) {
-		return Remote{}, fmt.Errorf("source %s: %s: %w", hidePassword(source), fmt.Sprintf(format, args...), errkind.Invalid)
+		return Remote{}, fmt.Errorf("source %s: %s: %w", sanitize.HideUserinfo(source), fmt.Sprintf(format, args...), errkind.Invalid)
 	}
 	rest, place, _ := strings.Cut(strings.TrimPrefix(source, prefix), "#")
 	u, err := url.Parse(rest)
@@ -76,11 +77,6 @@ func Parse(source string) (Remote, error) {
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return Remote{URL: strings.TrimRight(u.String(), "/"), Branch: branch, Folder: folder}, nil
-}
-
-// hidePassword returns a source without the password in it.
-func hidePassword(source string) string {
-	return regexp.MustCompile(`(://[^/@:]*):[^/@]*@`).ReplaceAllString(source, "$1:***@")
 }
 
 // String returns the source in the form that Parse accepts.

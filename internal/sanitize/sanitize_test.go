@@ -57,6 +57,20 @@ func TestNoIgnorableCharacterPasses(t *testing.T) {
 	}
 }
 
+func TestHideUserinfo(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://me:pass@host/x and ftp://me@host": "https://***@host/x and ftp://***@host",
+		"git+HTTPS://me:p@ss:1@host":               "git+HTTPS://***@host",
+		"mail me@example.com":                      "mail me@example.com",
+		"https://host/a@b":                         "https://host/a@b",
+		"a://b 'c@d'":                              "a://b 'c@d'",
+	} {
+		if got := HideUserinfo(text); got != want {
+			t.Errorf("HideUserinfo(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestLine(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"plain", "Annual report", "Annual report"},

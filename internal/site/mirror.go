@@ -92,6 +92,13 @@ const answered = "answered with status "
 // Answered returns the reason of a page that was answered with a status.
 func Answered(status int) Reason { return Reason(answered + strconv.Itoa(status)) }
 
+// Refused reports whether a reason is that of pages that the server has, but did not send.
+// Pages that do not exist are not refused: sites have links that lead nowhere.
+func Refused(r Reason) bool {
+	status, ok := strings.CutPrefix(string(r), answered)
+	return r == Unanswered || ok && status != "404" && status != "410"
+}
+
 // IsReason reports whether a text is one of the reasons of this package.
 func IsReason(s string) bool {
 	switch Reason(s) {
