@@ -719,7 +719,7 @@ func (r *round) visited() {
 	r.o.Report(r.done, max(r.done, min(known, r.o.MaxPages)))
 }
 
-// follow adds the links of a page, and learns from its text.
+// follow adds the links of a page and its canonical page, and learns from its text.
 func (r *round) follow(v visit, p *page) error {
 	if p.Size == 0 {
 		return nil
@@ -738,6 +738,9 @@ func (r *round) follow(v visit, p *page) error {
 	}
 	for _, link := range contentOf(p, r.state.body(p)).links {
 		r.add(visit{address: link, depth: v.depth + 1})
+	}
+	if p.Canonical != "" { // often, no link leads to it
+		r.add(visit{address: p.Canonical, depth: v.depth + 1})
 	}
 	return nil
 }

@@ -484,6 +484,40 @@ func TestRobotsUnreachable(t *testing.T) {
 	})
 }
 
+// A page that another one names as its canonical page is asked for, although no link
+// leads to it, and is the document. A page whose canonical page does not exist, is
+// outside of the site, or is excluded stays a document.
+func TestCanonical(t *testing.T) {
+	bubble(t, func(t *testing.T, s *testSite) {
+		canonical := func(path, address, words string) {
+			s.set(path, `<link rel=canonical href="`+address+`">`+text(words))
+		}
+		s.set("/docs/", text("First", "short", "print", "lost", "away", "self", "hidden"))
+		canonical("/docs/short", "/docs/long/page.html", "The same page")
+		canonical("/docs/long/page.html", "/docs/long/page.html", "The same page")
+		canonical("/docs/print", "/docs/screen", "A page to print")
+		canonical("/docs/screen", "/docs/screen", "A page to p, with more around it")
+		canonical("/docs/lost", "/docs/nowhere", "Lost")
+		canonical("/docs/away", "http://elsewhere.example/docs/away", "Away")
+		canonical("/docs/self", "/docs/self?utm_source=x", "Self")
+		canonical("/docs/hidden", "/docs/secret/hidden", "Hidden")
+		for _, step := range []string{"first", "again"} {
+			s.check(step, RoundOptions{Exclude: []string{"secret"}},
+				[]string{"away", "hidden", "index", "long/page.html", "lost", "screen", "self"},
+				map[string]Reason{"nowhere": Answered(404), "secret/hidden": Excluded})
+		}
+		if len(s.dialed) != 1 {
+			t.Errorf("the hosts that were asked are %v", s.dialed)
+		}
+		canonical("/docs/lost", "/docs/found", "Lost")
+		canonical("/docs/found", "/docs/found", "Lost")
+		s.check("only the canonical page has changed", RoundOptions{Exclude: []string{"secret"}},
+			[]string{"away", "found", "hidden", "index", "long/page.html", "screen", "self"},
+			map[string]Reason{"secret/hidden": Excluded})
+		s.stop()
+	})
+}
+
 // The rules of the source apply to the paths of documents.
 func TestRules(t *testing.T) {
 	bubble(t, func(t *testing.T, s *testSite) {
