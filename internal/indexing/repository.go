@@ -34,25 +34,30 @@ func (w *Indexer) follow(ctx context.Context, src document.Source) error {
 		every = defaultEvery
 	}
 	indexed := ""
+	var update, sync failure
 	for wait, retry := every, retryAfter; ; wait = every {
 		commit, err := clone.Update(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		again := update.again(err)
 		if err != nil {
 			wait = min(retry, every)
 			retry *= 2
-			if commit = clone.Commit(ctx); commit != "" {
+			switch commit = clone.Commit(ctx); {
+			case commit == "" && !again:
+				w.view.finished(ctx, src, nil, err)
+			case commit == "":
+				w.view.stop(ctx, src.Label, err)
+			case !again:
 				w.Log.Warn("cannot update the copy of a repository; its files of before are served, and it is tried again",
 					"label", src.Label, "error", err)
-			} else {
-				w.view.finished(ctx, src, nil, err)
 			}
 		} else {
 			retry = retryAfter
 		}
 		if commit != "" && commit != indexed {
-			switch err := w.syncClone(ctx, src, clone, commit, indexed == ""); {
+			switch err := w.syncClone(ctx, src, clone, commit, indexed == "", &sync); {
 			case err == nil:
 				indexed = commit
 			case ctx.Err() != nil, errors.Is(err, errkind.Corrupt), errors.Is(err, errRemoved):
@@ -72,9 +77,24 @@ func (w *Indexer) follow(ctx context.Context, src document.Source) error {
 	}
 }
 
-// syncClone indexes the files of a commit. first reports whether its result is printed.
+// A failure is the message of the last failure, or "". A failure is reported once, until
+// it changes.
+type failure string
+
+// again notes the result of an attempt, and reports whether it is the failure of before.
+func (f *failure) again(err error) bool {
+	last := *f
+	*f = ""
+	if err != nil {
+		*f = failure(err.Error())
+	}
+	return err != nil && *f == last
+}
+
+// syncClone indexes the files of a commit. first reports whether its result is printed,
+// and last is the failure of the last attempt.
 func (w *Indexer) syncClone(ctx context.Context, src document.Source, clone *repository.Clone, commit string, first bool,
-) error {
+	last *failure) error {
 	o, leftOut, end, err := w.options(ctx, src, commit)
 	if err != nil {
 		return err
@@ -95,7 +115,7 @@ func (w *Indexer) syncClone(ctx context.Context, src document.Source, clone *rep
 	leftOut.store(ctx, res, err)
 	switch {
 	case errors.Is(err, errRemoved):
-	case first:
+	case first && !last.again(err):
 		w.view.finished(ctx, src, res, err)
 	default:
 		w.view.stop(ctx, src.Label, notCanceled(err))

@@ -96,10 +96,19 @@ func TestRepository(t *testing.T) {
 		if !strings.Contains(p.out.String(), "does not have the branch main") {
 			t.Errorf("the log does not name the branch: %s", p.out.String())
 		}
+		time.Sleep(20 * retryAfter)
+		if n := strings.Count(p.out.String(), "does not have the branch main"); n != 1 {
+			t.Errorf("the log names the branch %d times, want once", n)
+		}
 		git("branch", "-m", "main")
 		four := commit("d.md", "four")
-		time.Sleep(retryAfter)
+		time.Sleep(defaultEvery)
 		check("the branch is back", four, "a.md", "c.md", "d.md")
+		git("branch", "-m", "other")
+		time.Sleep(defaultEvery)
+		if n := strings.Count(p.out.String(), "does not have the branch main"); n != 2 {
+			t.Errorf("the log names the branch %d times, want once again", n)
+		}
 		p.stop()
 	})
 }
