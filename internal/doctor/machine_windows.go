@@ -23,7 +23,7 @@ func alive(pid int) bool {
 // disk describes the file system of a folder.
 func disk(dir string) (diskState, error) {
 	var s diskState
-	if strings.HasPrefix(dir, `\\`) && !strings.HasPrefix(dir, `\\?\`) {
+	if strings.HasPrefix(dir, `\\`) && !strings.HasPrefix(dir, `\\?\`) || strings.HasPrefix(dir, `\\?\UNC\`) {
 		s.network = "a shared folder"
 	}
 	path, err := windows.UTF16PtrFromString(dir)

@@ -352,3 +352,52 @@ func TestSyncWithStrangeNames(t *testing.T) {
 	}
 	mustSync(t, g, docs(root), Result{Unchanged: 5, SkippedTotal: 1, LeftOut: left(Unreadable, 1)})
 }
+
+// A file that is only in the cloud is not opened. Its documents of before stay, and it is
+// read as soon as it has been downloaded, although it has the same stamp then.
+func TestCloud(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "a", "new.txt": "new", "old.txt": "old"})
+	g := New(Options{Sink: &memorySink{}})
+	s := &syncing{g: g, src: docs(root), res: &Result{}, mem: memory{}}
+	plan := func(away ...string) (todo []string) {
+		t.Helper()
+		s.res = &Result{}
+		tr, closeTree, err := s.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeTree()
+		w, err := s.walk(t.Context(), tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := map[string]document.Stamp{}
+		for i, e := range w.files {
+			w.files[i].cloud = slices.Contains(away, e.path)
+			switch e.path {
+			case "a.txt":
+				stored[e.path] = e.stamp
+			case "old.txt":
+				stored[e.path] = document.Stamp{Size: 1}
+			}
+		}
+		tasks, gone := s.plan(w, stored, nil)
+		if len(gone) > 0 {
+			t.Errorf("%q are removed", gone)
+		}
+		for _, k := range tasks {
+			todo = append(todo, k.path)
+		}
+		s.old, s.mem = s.mem, memory{}
+		return todo
+	}
+	if got := plan("a.txt", "new.txt", "old.txt"); got != nil {
+		t.Errorf("%q are read, want nothing", got)
+	}
+	if diff := cmp.Diff(left(Unreadable, 2), s.res.LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"new.txt", "old.txt"}, plan()); diff != "" {
+		t.Errorf("read after the download (-want +got):\n%s", diff)
+	}
+}

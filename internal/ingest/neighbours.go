@@ -72,7 +72,7 @@ func (n *neighbours) folder(dir string) *neighbourhood {
 	if n.folders == nil {
 		n.folders = map[string]*neighbourhood{}
 		for _, e := range n.files {
-			if !e.mode.IsRegular() || extract.IsDocument(e.path) || !extract.Supported(e.path, nil) {
+			if !e.mode.IsRegular() || e.cloud || extract.IsDocument(e.path) || !extract.Supported(e.path, nil) {
 				continue
 			}
 			dir := path.Dir(e.path)

@@ -59,6 +59,9 @@ var errGenerated = &leftOut{Generated, "it is generated or minified: name it as 
 
 var errPointer = &leftOut{Pointer, "its content is stored in Git LFS: run git lfs pull in the folder"}
 
+var errCloud = &leftOut{Unreadable, "its content is in the cloud and not on this machine: download it, for example by " +
+	"opening it, or let the program of the cloud keep the folder on this machine"}
+
 // isPointer reports whether data is a pointer to a file in Git LFS
 // (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
 func isPointer(data []byte) bool {

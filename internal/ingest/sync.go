@@ -225,6 +225,8 @@ func (s *syncing) plan(
 				s.mem[e.path] = m
 				s.leaveOutParts(m.left)
 			}
+		case e.cloud: // without a stamp, so that it is tried again when it has been downloaded
+			s.skip(e.path, seen{outcome: unread, reason: Unreadable, err: errCloud})
 		default:
 			k := task{entry: e, exists: exists}
 			k.past = s.g.o.Journal.Past(s.ref(k), e.stamp)

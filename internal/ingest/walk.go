@@ -24,12 +24,13 @@ type entry struct {
 	open  string // the name to open: name, or the target of a link
 	stamp document.Stamp
 	mode  fs.FileMode
+	cloud bool // its content is not on this machine, and reading it would download it
 }
 
 func newEntry(name, open string, info fs.FileInfo) entry {
 	return entry{
 		path: documentPath(name), name: name, open: open,
-		stamp: stampOf(info), mode: info.Mode(),
+		stamp: stampOf(info), mode: info.Mode(), cloud: inCloud(info),
 	}
 }
 

@@ -186,7 +186,7 @@ func (d *DB) connect(n int, write bool) (*sql.DB, error) {
 	}
 	v := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)",
-			wait.Milliseconds()), "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
+			wait.Milliseconds()), "synchronous(full)", "fullfsync(1)", "foreign_keys(1)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", cache), "journal_size_limit(67108864)", "trusted_schema(0)",
 	}, "_dqs": {"0"}, "_defensive": {"1"}}
 	if write && d.access == readWrite {

@@ -191,16 +191,30 @@ func (d *differ) edited(former *entry, name string, rendered []byte, description
 			texts = append(texts, f.nodes[name].content(skillFile))
 		}
 	}
+	changed := func(text []byte) bool { return former != nil && sum(text) != former.Files[skillFile] }
+	// A description that the user has set back in one of the texts is not edited any more,
+	// although the others have it.
+	slices.SortStableFunc(texts, func(a, b []byte) int {
+		switch {
+		case changed(a) == changed(b):
+			return 0
+		case changed(a):
+			return -1
+		}
+		return 1
+	})
 	for _, text := range texts {
 		if text == nil {
 			continue
 		}
 		found, err := skill.FrontmatterDescription(text)
-		changed := former != nil && sum(text) != former.Files[skillFile]
+		changed := changed(text)
 		switch {
 		case err != nil && changed:
 			d.warn("%s was changed so that its description can't be read, and is written again: %v",
 				d.out.show(path.Join(name, skillFile)), err)
+		case err == nil && found == description && changed && former.DescriptionEdited:
+			return "", false
 		case err != nil || found == description:
 		case former == nil && skill.SameButDescription(text, rendered):
 			// Without an entry, the server may have changed a description in a

@@ -90,7 +90,15 @@ func TestEdits(t *testing.T) {
 
 // An edited description outlives later syncs, until it is made ours again.
 func TestEditStays(t *testing.T) {
-	o := options(t)
+	t.Run("links", func(t *testing.T) { editStays(t, options(t)) })
+	t.Run("copies", func(t *testing.T) {
+		o := options(t)
+		o.Link = refuse
+		editStays(t, o)
+	})
+}
+
+func editStays(t *testing.T, o Options) {
 	mustSync(t, o, content("a/x"))
 	replace(t, `"Does x."`, `"Better."`, o.Base, file)
 	mustSync(t, o, content("a/x"))

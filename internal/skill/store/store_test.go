@@ -359,7 +359,9 @@ func TestExclusive(t *testing.T) {
 		}
 	})
 	// The folder for temporary files may be unusable.
-	t.Setenv("TMPDIR", filepath.Join(o.Base, "none"))
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} { // the last two on Windows
+		t.Setenv(name, filepath.Join(o.Base, "none"))
+	}
 	if r, err := Sync(t.Context(), o, content("a/x")); err != nil || len(r.Warnings) != 1 {
 		t.Errorf("Sync without a lock = %+v, %v, want one warning", r, err)
 	}
