@@ -2,6 +2,7 @@ package windows
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -137,4 +138,39 @@ func TestTools(t *testing.T) {
 		}
 		return strings.Contains(stdout, "black and white")
 	})
+}
+
+// TestBatchFile calls a tool of a server that is a batch file on the PATH, as npx is. Characters
+// that mean something to cmd.exe are not among its arguments, because that of Wine reads
+// those of batch files in another way.
+func TestBatchFile(t *testing.T) {
+	p := newProfile(t)
+	p.write("Docs more/a.txt", "The ibis wades.\r\n")
+	exe := `Z:` + strings.ReplaceAll(program, "/", `\`)
+	bin, err := os.MkdirTemp(drive, "bin") // cmd.exe of Wine starts no batch file below a folder with a space
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(bin)
+	if err := os.WriteFile(filepath.Join(bin, "server.cmd"), []byte("@\""+exe+"\" %*\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	settings, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"docs": map[string]any{
+		"command": "server", "args": []string{"mcp", "--data", p.win("other data"), "--embedder", "none",
+			"--description", "all of it", p.win("Docs more")},
+		"env": map[string]string{"PATH": `C:\` + filepath.Base(bin)}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("settings.json", string(settings))
+	within(t, patience, "document", func() bool {
+		code, stdout, stderr := p.run("call", "--mcp-settings", p.win("settings.json"), "docs/docs_more_search", "query=ibis")
+		if code != 0 {
+			t.Fatalf("call ended with status %d: %s%s", code, stdout, stderr)
+		}
+		return strings.Contains(stdout, "The ibis wades.")
+	})
+	if got := p.output("sources", "--data", p.win("other data")); !strings.Contains(got, "all of it") {
+		t.Errorf("sources printed %s, want the description", got)
+	}
 }
