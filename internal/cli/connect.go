@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
+	"github.com/knowhow-mcp/knowhow/internal/doctor"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
@@ -212,17 +213,10 @@ func stablePath(program, typed string) string {
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
-	if err != nil || !sameFile(path, program) {
+	if err != nil || !doctor.SameFile(path, program) {
 		return program
 	}
 	return path
-}
-
-// sameFile reports whether two paths are those of one file.
-func sameFile(a, b string) bool {
-	infoA, errA := os.Stat(a)
-	infoB, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // shellWord returns a word of a command as it is typed in a shell.

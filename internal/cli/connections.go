@@ -14,6 +14,7 @@ import (
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/configfile"
+	"github.com/knowhow-mcp/knowhow/internal/doctor"
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
@@ -88,7 +89,7 @@ func isOurs(ctx context.Context, s clients.Server) bool {
 	case isProgram(s.Command):
 		return true
 	}
-	if program, err := programPath(); err == nil && sameFile(program, s.Command) {
+	if program, err := programPath(); err == nil && doctor.SameFile(program, s.Command) {
 		return true
 	}
 	runners := []string{"npx", "uvx", "pipx", "bunx"}

@@ -369,7 +369,7 @@ func (e *examiner) startedBy(ctx context.Context, c connection) []Finding {
 		return []Finding{{Level: Error, Subject: c.subject,
 			Message: fmt.Sprintf("%s has the command %s, which cannot be executed", c.file.Path, path),
 			Fix:     fmt.Sprintf("Type: chmod +x %s", e.word(path))}}
-	case sameFile(path, e.Executable):
+	case SameFile(path, e.Executable):
 		return nil
 	}
 	b, err := e.buildOf(ctx, path)

@@ -54,7 +54,7 @@ func (e *examiner) onPath(ctx context.Context) (findings []Finding) {
 	}
 	first := found[0]
 	switch b, err := e.buildOf(ctx, first); {
-	case sameFile(first, e.Executable):
+	case SameFile(first, e.Executable):
 		findings = append(findings, ok(subject, "the program on the PATH is this one"))
 	case errors.Is(err, errOther):
 		findings = append(findings, Finding{Level: Error, Subject: subject,
@@ -110,7 +110,7 @@ func (e *examiner) programs() (found, plain []string) {
 			case err != nil || !info.Mode().IsRegular():
 			case e.GOOS != "windows" && info.Mode()&0o111 == 0:
 				plain = append(plain, path)
-			case !slices.ContainsFunc(found, func(other string) bool { return sameFile(other, path) }):
+			case !slices.ContainsFunc(found, func(other string) bool { return SameFile(other, path) }):
 				found = append(found, path)
 			}
 		}
@@ -118,8 +118,8 @@ func (e *examiner) programs() (found, plain []string) {
 	return found, plain
 }
 
-// sameFile reports whether two paths lead to the same file.
-func sameFile(a, b string) bool {
+// SameFile reports whether two paths lead to the same file.
+func SameFile(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
