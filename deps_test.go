@@ -110,7 +110,8 @@ var deps = map[string]string{
 	"fessconfig": "config fess content fetch httpguard source",
 
 	// A search service restricted to some labels.
-	"search/scope": "document search",
+	"search/scope":     "document search",
+	"search/federated": "analysis chunk document passage query relevance search",
 
 	// The knowledge base.
 	"kb":       "document index index/queue ingest query sanitize search",
@@ -128,7 +129,7 @@ var deps = map[string]string{
 	"fessbridge": "content document fess fessconfig searchmcp fetch job mcpserver query search",
 	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open repository sanitize search search/scope " +
 		"site terminal",
-	"serving": "datafolder document source repository site indexing search/scope searchmcp fessserver job kb kbmcp kbserver console " +
+	"serving": "datafolder document source repository site indexing search search/federated search/scope searchmcp fessserver job kb kbmcp kbserver console " +
 		"mcpserver httpguard terminal",
 
 	// What goes wrong on the machine of a user: it asks the packages above.

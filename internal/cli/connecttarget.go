@@ -16,6 +16,7 @@ import (
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/doctor"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/fessconfig"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
@@ -407,7 +408,7 @@ func (v *invocation) sameTarget(a, b clients.Server) bool {
 	}
 	words := wordsOf(a)
 	same := slices.EqualFunc(words, wordsOf(b), func(a, b string) bool {
-		return a == b || sameFile(v.expand(a), v.expand(b))
+		return a == b || doctor.SameFile(v.expand(a), v.expand(b))
 	})
 	named := len(words) > 0 && words[0] != "kb"
 	return same && (named || dataOf(a) == dataOf(b))
