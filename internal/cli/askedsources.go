@@ -25,7 +25,8 @@ type servedSource struct {
 // asked returns the source with a path that is asked when a search comes, with what its
 // operand says. The others have their labels already. Over stdio, a configuration of the
 // bridge must not need headers.
-func (v *invocation) asked(path string, arg sourceFlags, others []document.Source, stdio bool) (s servedSource, err error) {
+func (v *invocation) asked(path string, arg sourceFlags, others []document.Source, stdio bool) (
+	s servedSource, err error) {
 	name, description := "", arg.Description
 	switch kind, rest := source.KindOf(path); kind {
 	case source.Notes:
@@ -73,7 +74,8 @@ func (a *askedServices) close() {
 }
 
 // openAsked opens the services of those of the sources that are asked.
-func (v *invocation) openAsked(sources []servedSource, o *serveCommand, log *slog.Logger) (a *askedServices, err error) {
+func (v *invocation) openAsked(sources []servedSource, o *serveCommand, log *slog.Logger) (
+	a *askedServices, err error) {
 	a = &askedServices{services: map[string]search.Service{}}
 	for _, src := range sources {
 		switch kind, rest := source.KindOf(src.Path); kind {
@@ -83,7 +85,8 @@ func (v *invocation) openAsked(sources []servedSource, o *serveCommand, log *slo
 			if err != nil {
 				return a, err
 			}
-			r, err := dataset.New(dataset.Options{Dir: rest, Log: log, Embedders: embedders, Explain: explainModel, Written: true})
+			r, err := dataset.New(dataset.Options{Dir: rest, Log: log, Embedders: embedders, Explain: explainModel,
+				Written: true})
 			if err != nil {
 				return a, err
 			}
@@ -95,7 +98,8 @@ func (v *invocation) openAsked(sources []servedSource, o *serveCommand, log *slo
 			if err := setFessToken(src.fess, o.FessToken); err != nil {
 				return a, err
 			}
-			s, err := fessbridge.NewSource(fessbridge.SourceOptions{Config: src.fess, Label: src.Label, Version: version(), Log: log})
+			s, err := fessbridge.NewSource(fessbridge.SourceOptions{Config: src.fess, Label: src.Label,
+				Version: version(), Log: log})
 			if err != nil {
 				return a, &hintError{fmt.Errorf("source %s: %w", src.Label, err),
 					"Check fessBaseUrl, fessAuth, tls and contentFetch in the configuration."}

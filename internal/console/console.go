@@ -61,6 +61,7 @@ type Source struct {
 	Label       string         `json:"label"`
 	Path        string         `json:"path"`
 	Description string         `json:"description,omitempty"`
+	Kind        string         `json:"kind,omitempty"` // fess, datasets or kb: it is asked, not indexed, and what follows is zero
 	Documents   int            `json:"documents"`
 	TextBytes   int64          `json:"textBytes"`
 	Watched     bool           `json:"watched"`              // by any process

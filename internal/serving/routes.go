@@ -141,6 +141,12 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 		}
 		status.Sources = append(status.Sources, to)
 	}
+	for _, src := range sources {
+		if kind, _ := source.KindOf(src.Path); kind != source.Indexed {
+			status.Sources = append(status.Sources, console.Source{Label: src.Label, Path: src.Path,
+				Description: src.Description, Kind: string(kind), LeftOut: map[string]int{}})
+		}
+	}
 	return status, nil
 }
 

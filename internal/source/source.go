@@ -284,7 +284,8 @@ func resolveAsked(name string) (string, error) {
 	case kind == Datasets && !info.IsDir():
 		return "", fmt.Errorf("source %q is not a folder of datasets: %w", name, errkind.Unsupported)
 	case kind == Fess && info.IsDir():
-		return "", fmt.Errorf("source %q is a folder, want a configuration file of knowhow fess: %w", name, errkind.Unsupported)
+		return "", fmt.Errorf("source %q is a folder, want a configuration file of knowhow fess: %w", name,
+			errkind.Unsupported)
 	}
 	return string(kind) + ":" + path, nil
 }

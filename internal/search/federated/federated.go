@@ -101,7 +101,8 @@ func (e lateError) Unwrap() error { return errkind.Timeout }
 
 // each calls ask for each part at once, and returns the results and errors in their
 // order. Each call ends at the time limit, or with ctx.
-func each[T any](ctx context.Context, s *Service, parts []part, ask func(context.Context, part) (T, error)) ([]T, []error) {
+func each[T any](ctx context.Context, s *Service, parts []part,
+	ask func(context.Context, part) (T, error)) ([]T, []error) {
 	results, errs := make([]T, len(parts)), make([]error, len(parts))
 	var wg sync.WaitGroup
 	for i, p := range parts {

@@ -210,12 +210,26 @@ func (t *texts) choose(ctx context.Context, w *words, list []entry, budget int) 
 	if err != nil {
 		return err
 	}
+	wanted := passage.Wanted(w.conditions)
 	for i := range list {
-		if list[i].Passages = chosen[i]; chosen[i] != nil {
-			list[i].Digest = search.Excerpt{}
+		e := &list[i]
+		switch {
+		case chosen[i] != nil:
+			e.Digest = search.Excerpt{}
+		case len(e.Passages) > 0: // the member made no digest
+			e.Digest = passage.Digest(e.Passages[0].Text, languageOf(*e), wanted, passage.ShortDigest)
 		}
+		e.Passages = chosen[i]
 	}
 	return nil
+}
+
+// languageOf returns the language of an entry, English if it is not known.
+func languageOf(e entry) analysis.Language {
+	if len(e.Langs) == 0 {
+		return analysis.LanguageOf("")
+	}
+	return analysis.LanguageOf(e.Langs[0])
 }
 
 // A page is the chunks of some documents. It implements passage.Source.
@@ -231,10 +245,7 @@ type page struct {
 func (p *page) add(place int, e entry, x *text) {
 	p.titles, p.known = append(p.titles, e.Title), append(p.known, e.Passages)
 	p.sections = append(p.sections, x.sections)
-	lang := ""
-	if len(e.Langs) > 0 {
-		lang = e.Langs[0]
-	}
+	lang := languageOf(e).String()
 	for _, c := range chunk.Split(x.body, headings(x.sections), chunk.Options{}) {
 		from, to := c.Offset, c.Offset+c.Length
 		if passage.IsShort(x.body[from:to]) {
