@@ -28,7 +28,9 @@ func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.
 
 // FindText returns a document as Find does, and its text if the server sends all of
 // it; see ReadText.
-func (c *Client) FindText(ctx context.Context, id string, labels []string) (h *search.Hit, text string, ok bool, err error) {
+func (c *Client) FindText(
+	ctx context.Context, id string, labels []string,
+) (h *search.Hit, text string, ok bool, err error) {
 	row, err := c.row(ctx, id, labels)
 	if err != nil {
 		return nil, "", false, err

@@ -193,7 +193,9 @@ func (s *Source) Find(ctx context.Context, id string, labels []string) (h *searc
 
 // ReadText implements [search.Service]. If Fess does not send the text and it must not
 // be read elsewhere, the error is of kind Denied.
-func (s *Source) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (t *search.Text, err error) {
+func (s *Source) ReadText(
+	ctx context.Context, id string, labels []string, off int64, n int,
+) (t *search.Text, err error) {
 	if off < 0 {
 		return nil, &errkind.Argument{Name: "offset", Value: off, Want: "an integer from 0"}
 	}
@@ -225,8 +227,8 @@ func (s *Source) ReadText(ctx context.Context, id string, labels []string, off i
 // document calls read with the ID that a document has in Fess. Its error is the same
 // for a document that the source does not know and one that Fess does not have or show.
 func (s *Source) document(ctx context.Context, id string, read func(fess string) error) error {
-	missing := fmt.Errorf("document %.32q: search again, because ids may change when documents are crawled again: %w", id,
-		errkind.NotFound)
+	missing := fmt.Errorf("document %.32q: search again, because ids may change when documents are crawled again: %w",
+		id, errkind.NotFound)
 	return s.do(ctx, func() error {
 		fess, ok := s.ids.get(id)
 		if !ok {

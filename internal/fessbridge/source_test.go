@@ -200,7 +200,8 @@ func TestSourceOutside(t *testing.T) {
 			p.Facets.Queries[0].Count != 0 {
 			t.Errorf("Search in %v = %+v, %v, want nothing", labels, p, err)
 		}
-		if list, err := s.Suggest(ctx, search.SuggestQuery{Prefix: "al", Num: 9, Labels: labels}); err != nil || len(list) > 0 {
+		list, err := s.Suggest(ctx, search.SuggestQuery{Prefix: "al", Num: 9, Labels: labels})
+		if err != nil || len(list) > 0 {
 			t.Errorf("Suggest in %v = %v, %v, want nothing", labels, list, err)
 		}
 		if list, err := s.PopularWords(ctx, search.WordsQuery{Labels: labels}); err != nil || len(list) > 0 {
@@ -251,7 +252,8 @@ func TestSourceLabels(t *testing.T) {
 		Fields: []search.FieldCounts{{Name: "filetype", Counts: []search.Count{{Value: "txt", Count: p.Total}}},
 			{Name: "label", Counts: []search.Count{{Value: "ours", Count: p.Total}}},
 			{Name: "mimetype", Counts: []search.Count{{Value: "text/plain", Count: p.Total}}}},
-		Queries: []search.Count{{Value: "label:finance"}, {Value: "beta", Count: beta}, {Value: "label:ours", Count: p.Total},
+		Queries: []search.Count{{Value: "label:finance"}, {Value: "beta", Count: beta},
+			{Value: "label:ours", Count: p.Total},
 			{Value: "beta", Count: beta}, {Value: "beta label:ours", Count: beta}},
 	}
 	if diff := cmp.Diff(want, p.Facets); diff != "" {
@@ -340,7 +342,8 @@ func newWeb(t *testing.T, pages map[string]string) *web {
 
 // onTheWeb is a document whose text Fess does not send.
 func onTheWeb(id, label, url string) document.Document {
-	return document.Document{ID: id, Label: label, Title: "alpha " + id, Text: strings.Repeat("alpha ", 500) + id, URL: url,
+	return document.Document{ID: id, Label: label, Title: "alpha " + id,
+		Text: strings.Repeat("alpha ", 500) + id, URL: url,
 		Filename: id, FileType: "html", MIMEType: "text/html", Modified: time.Unix(1_700_000_000, 0),
 		Stamp: document.Stamp{Size: 9_999}}
 }
@@ -351,7 +354,8 @@ func TestSourceTexts(t *testing.T) {
 	w := newWeb(t, map[string]string{"/page": "<h1>Heading</h1><p>The page.</p>"})
 	docs := []document.Document{onTheWeb("page", "finance", w.URL+"/page"), onTheWeb("gone", "finance", w.URL+"/gone"),
 		onTheWeb("copied", "finance", "smb://files/copied.html")}
-	server := fesstest.New(t, docs, fesstest.Options{More: map[string]fesstest.More{"copied": {Copy: "<p>The copy.</p>"}}})
+	server := fesstest.New(t, docs, fesstest.Options{
+		More: map[string]fesstest.More{"copied": {Copy: "<p>The copy.</p>"}}})
 	private := func(c *fessconfig.Config) { c.ContentFetch.AllowPrivateNetworkTargets = true }
 	for _, tt := range []struct {
 		name   string
@@ -404,7 +408,8 @@ func TestSourceTexts(t *testing.T) {
 // What the token of one caller opens is not given to another one, also if it is cached.
 func TestSourcePassThrough(t *testing.T) {
 	w := newWeb(t, map[string]string{"/a": "<p>For Ann.</p>", "/b": "<p>For both.</p>"})
-	server := fesstest.New(t, []document.Document{onTheWeb("a", "finance", w.URL+"/a"), onTheWeb("b", "finance", w.URL+"/b")},
+	docs := []document.Document{onTheWeb("a", "finance", w.URL+"/a"), onTheWeb("b", "finance", w.URL+"/b")}
+	server := fesstest.New(t, docs,
 		fesstest.Options{More: map[string]fesstest.More{"a": {Roles: []string{"Ra"}}, "b": {Roles: []string{"Ra", "Rb"}}},
 			Roles: map[string][]string{"ann": {"Ra"}, "bob": {"Rb"}}})
 	s := open(t, server.URL, "finance", func(c *fessconfig.Config) {
@@ -496,7 +501,8 @@ func TestSourceHostile(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(401)
 			fmt.Fprint(w, `{"error_code:":"x"}`)
-		}, func(c *fessconfig.Config) { c.FessAuth.AccessToken = "s3cret" }, errkind.Unauthorized, "(fessAuth.accessToken)"},
+		}, func(c *fessconfig.Config) { c.FessAuth.AccessToken = "s3cret" }, errkind.Unauthorized,
+			"(fessAuth.accessToken)"},
 		{"timeout", hangs, func(c *fessconfig.Config) { c.Timeouts.FessRequestTimeoutMs = 1 }, errkind.Timeout, "in time"},
 	} {
 		server := httptest.NewServer(tt.answer)
@@ -563,7 +569,8 @@ func TestSourceInFlight(t *testing.T) {
 	var group sync.WaitGroup
 	for range 30 {
 		group.Go(func() {
-			if p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Num: 10}); err != nil || p.Total == 0 {
+			p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Num: 10})
+			if err != nil || p.Total == 0 {
 				t.Errorf("Search = %+v, %v, want documents", p, err)
 			}
 		})

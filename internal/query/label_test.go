@@ -68,8 +68,10 @@ func TestWithLabelTooLong(t *testing.T) {
 
 // The written form of a tree is read as this tree.
 func FuzzWithLabel(f *testing.F) {
-	for _, s := range []string{"a OR b AND c", "NOT (a b)", `"a\"b"~2^3`, "title:[a TO b} x", "a* b?c w~1", `\AND \u0041`,
-		"(a OR (NOT b))^2 label:hr", `timestamp:["x ]\" TO "y"]`, `a\ b\*`, "allintitle:a OR b", `[a b]`, `\ label:*`, "x:y?z*"} {
+	for _, s := range []string{"a OR b AND c", "NOT (a b)", `"a\"b"~2^3`, "title:[a TO b} x", "a* b?c w~1",
+		`\AND \u0041`,
+		"(a OR (NOT b))^2 label:hr", `timestamp:["x ]\" TO "y"]`, `a\ b\*`, "allintitle:a OR b", `[a b]`,
+		`\ label:*`, "x:y?z*"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -134,7 +134,8 @@ func (o Isolation) Run(t *testing.T) {
 	}
 	t.Logf("%d of %d queries found documents, %d were refused", found, o.Queries, refused)
 	if found < o.Queries/10 || refused > o.Queries/2 {
-		t.Errorf("of %d queries %d found documents and %d were refused: the test has no teeth", o.Queries, found, refused)
+		t.Errorf("of %d queries %d found documents and %d were refused: the test has no teeth", o.Queries, found,
+			refused)
 	}
 }
 
@@ -142,7 +143,8 @@ func (o Isolation) Run(t *testing.T) {
 func (o Isolation) search(t *testing.T, text query.Text, i int) (*search.Page, error) {
 	q := search.Query{Text: text, Labels: o.Labels, Num: 100}
 	if i%8 < 2 {
-		q.Facets = &search.Facets{Fields: []string{"label", "url"}, Queries: []string{"label:hr", "label:finance", "alpha"}}
+		q.Facets = &search.Facets{Fields: []string{"label", "url"},
+			Queries: []string{"label:hr", "label:finance", "alpha"}}
 	}
 	if i%4 < 2 {
 		return search.Relax(t.Context(), o.Service, q)
@@ -159,7 +161,8 @@ func (o Isolation) check(t *testing.T, text string, p *search.Page) {
 		}
 	}
 	if p.Total > o.Total || len(p.Hits) != p.Total {
-		t.Errorf("Search(%q) found %d documents, %d of them hits, want all and at most %d", text, p.Total, len(p.Hits), o.Total)
+		t.Errorf("Search(%q) found %d documents, %d of them hits, want all and at most %d", text, p.Total,
+			len(p.Hits), o.Total)
 	}
 	if p.Facets == nil {
 		return
