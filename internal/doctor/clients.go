@@ -17,6 +17,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/configfile"
 	"github.com/knowhow-mcp/knowhow/internal/mcpsettings"
+	"github.com/knowhow-mcp/knowhow/internal/source"
 )
 
 // A CommandLine is what the arguments of this program in the configuration of a client
@@ -428,6 +429,10 @@ func (e *examiner) arguments(c connection) (line CommandLine, findings []Finding
 	}
 	for _, path := range line.Paths {
 		if strings.Contains(path, "://") || placeholder(path) {
+			continue
+		}
+		kind, path := source.KindOf(strings.TrimPrefix(path, "file:"))
+		if kind == source.Notes {
 			continue
 		}
 		switch _, err := os.Stat(path); {

@@ -347,7 +347,11 @@ func TestHealthy(t *testing.T) {
 		"empty data folder": func(f *fixture) { f.mkdir(f.Data) },
 		"indexed":           (*fixture).handbook,
 		"not on the PATH":   func(f *fixture) { f.env["PATH"] = "/nowhere" },
-		"relative PATH":     func(f *fixture) { f.env["PATH"] = ".::bin" },
+		"sources that are asked": func(f *fixture) {
+			f.client("cursor", stdio(f.Executable, "mcp", f.docs, "fess:"+f.docs, "datasets:"+f.docs, "kb", "kb:minutes",
+				"file:"+f.docs))
+		},
+		"relative PATH": func(f *fixture) { f.env["PATH"] = ".::bin" },
 		"connected": func(f *fixture) {
 			f.handbook()
 			f.client("cursor", stdio(f.Executable, "mcp", f.docs))
@@ -914,6 +918,9 @@ var clientFaults = []planted{
 			"$HOME/handbook"))
 	},
 		level: Error, subject: `Cursor, "handbook"`, message: "variables", fix: "knowhow connect cursor"},
+	{name: "relative folder of datasets", plant: func(f *fixture) {
+		f.client("cursor", stdio(f.Executable, "mcp", "datasets:handbook"))
+	}, level: Warning, subject: `Cursor, "handbook"`, message: "depends on the folder", fix: "whole path"},
 	{name: "relative folder", plant: func(f *fixture) { f.client("cursor", stdio(f.Executable, "mcp", "handbook")) },
 		level: Warning, subject: `Cursor, "handbook"`, message: "depends on the folder", fix: "whole path"},
 	{name: "old program and old name", plant: func(f *fixture) {
