@@ -146,10 +146,10 @@ func (t *texts) keys(e entry) (keys []any) {
 	return keys
 }
 
-// Ranking of the first hits of a merged list. On a folder of 4,693 pages that was split
-// over a folder, a Fess server, datasets and the knowledge base, 117 questions of 121 were
-// answered that the whole folder answers, with neighbours of these values 114 to 116,
-// and 107 by reciprocal ranks alone (bench/notes/answers.md).
+// Ranking of the first hits of a merged list. Of a folder of 4,693 pages that is split
+// over a folder, a Fess server, datasets and the knowledge base, 115 questions are
+// answered, of the whole folder 121, and by reciprocal ranks alone 107
+// (bench/notes/answers.md).
 const (
 	compared  = 12  // hits whose texts are compared with the question
 	leastPart = 0.1 // of its score that a hit without a word of the question keeps
@@ -162,15 +162,15 @@ type ranking struct {
 	chunks []passage.Chunk
 }
 
-// rank reads the texts of entries and scores their chunks. counts are the numbers of
-// documents with each word; nil counts the chunks instead.
-func (t *texts) rank(ctx context.Context, w *words, list []entry) *ranking {
+// rank reads the texts of entries and scores their chunks. near reports whether words
+// that stand close together count more.
+func (t *texts) rank(ctx context.Context, w *words, list []entry, near bool) *ranking {
 	t.need(ctx, list)
 	r := &ranking{page: &page{}, words: w}
 	for i, e := range list {
 		r.add(i, e, t.read[e.ID])
 	}
-	r.chunks = r.score(w)
+	r.chunks = r.score(w, near)
 	return r
 }
 
@@ -179,7 +179,7 @@ func (t *texts) rank(ctx context.Context, w *words, list []entry) *ranking {
 func (t *texts) compare(ctx context.Context, w *words, list []entry) {
 	first := list[:min(compared, len(list))]
 	best, top := make([]float64, len(first)), 0.0
-	for _, c := range t.rank(ctx, w, first).chunks {
+	for _, c := range t.rank(ctx, w, first, false).chunks {
 		best[c.Document] = max(best[c.Document], c.Score)
 		top = max(top, c.Score)
 	}
@@ -198,7 +198,7 @@ func (t *texts) choose(ctx context.Context, w *words, list []entry, budget int) 
 	if !slices.ContainsFunc(list, func(e entry) bool { return e.place != list[0].place || e.Passages == nil }) {
 		return nil // the member has chosen
 	}
-	r, best := t.rank(ctx, w, list), 0.0
+	r, best := t.rank(ctx, w, list, true), 0.0
 	for _, e := range list {
 		best = max(best, e.score)
 	}
@@ -367,22 +367,30 @@ func (w *words) weigh(chunks int, with []int) {
 	}
 }
 
-// score sets the weights of words, and returns the chunks with their scores (BM25F).
-func (p *page) score(w *words) []passage.Chunk {
+// wordBytes is the usual number of bytes from the beginning of a word to that of the
+// next one.
+const wordBytes = 6
+
+// score sets the weights of words, and returns the chunks with their scores: BM25F and,
+// if near is true, the proximity of words.
+func (p *page) score(w *words, near bool) []passage.Chunk {
 	type counts struct {
-		of     []float64 // weighted frequency of each word
-		length float64   // of the text, in bytes
+		of     []float64  // weighted frequency of each word
+		at     [][]uint32 // where each word is in the text, in steps of wordBytes
+		length float64    // of the text, in bytes
 	}
 	all := make([]counts, len(p.contents))
 	with := make([]int, len(w.conditions)) // chunks that have a word
 	total := 0.0
 	for i, x := range p.contents {
 		c, l := &all[i], analysis.LanguageOf(x.Lang)
-		c.of = make([]float64, len(w.conditions))
+		c.of, c.at = make([]float64, len(w.conditions)), make([][]uint32, len(w.conditions))
 		count := func(s string, weight float64) {
 			for t := range analysis.TokensLike(s, l, maps.Keys(w.tokens)) {
 				for _, n := range w.tokens[t.Text] {
-					c.of[n] += weight
+					if c.of[n] += weight; weight == relevance.TextWeight {
+						c.at[n] = append(c.at[n], uint32(t.Start/wordBytes))
+					}
 				}
 			}
 		}
@@ -404,6 +412,10 @@ func (p *page) score(w *words) []passage.Chunk {
 		norm := 1 - relevance.TextB + relevance.TextB*c.length*float64(len(all))/max(total, 1)
 		for n, f := range c.of {
 			chunks[i].Score += float64(w.conditions[n].Weight) * f / (f + relevance.K1*norm)
+			if n > 0 && near {
+				weight := min(w.conditions[n-1].Weight, w.conditions[n].Weight)
+				chunks[i].Score += float64(relevance.Near(c.at[n-1], c.at[n], weight))
+			}
 		}
 	}
 	return chunks
