@@ -291,8 +291,10 @@ func manuals() folderBackend {
 		{Heading: "Guide > Install", Offset: at("Install")},
 		{Heading: "Guide > Install > From source", Offset: at("From")}, {Heading: "Guide > Use", Offset: at("Use")}}}
 	f.places = map[string][]search.Place{"new\nline.md": {{ID: "m1", Label: "finance_docs"}},
-		"guide.md": {{ID: "m1", Label: "finance_docs"}},
-		"twice.md": {{ID: "d2", Label: "finance_docs"}, {ID: "d3", Label: "other"}}}
+		"guide.md":       {{ID: "m1", Label: "finance_docs"}},
+		"gu\u00efde.md":  {{ID: "m1", Label: "finance_docs"}}, // composed
+		"gui\u0301de.md": {{ID: "m1", Label: "finance_docs"}}, // decomposed
+		"twice.md":       {{ID: "d2", Label: "finance_docs"}, {ID: "d3", Label: "other"}}}
 	return folderBackend{f}
 }
 
@@ -314,6 +316,8 @@ func TestReadFolderContent(t *testing.T) {
 	}{
 		{args{"docId": "m1"}, answer{Text: manual, Heading: "Guide", IsLast: true}},
 		{args{"path": "guide.md"}, answer{Text: manual, Heading: "Guide", IsLast: true}},
+		{args{"path": "gui\u0308de.md"}, answer{Text: manual, Heading: "Guide", IsLast: true}},
+		{args{"path": "gu\u00edde.md"}, answer{Text: manual, Heading: "Guide", IsLast: true}},
 		{args{"path": "finance_docs/guide.md", "from": use + 5},
 			answer{Text: manual[use+5:], Heading: "Guide > Use", Offset: use + 5, IsLast: true}},
 		{args{"docId": "m1", "section": "install"}, answer{Text: "Install\n\nFirst.\n\nFrom source\n\nType make.\n\n",

@@ -18,6 +18,8 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/passage"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/spell"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // addReading adds the tools that correspond to the resources, for clients
@@ -79,6 +81,14 @@ type DocumentArgs struct {
 	Path  string `json:"path,omitempty" jsonschema:"path of a hit"`
 }
 
+// unescaped returns a path without the escapes of URLs, or as it is if it has wrong ones.
+func unescaped(path string) string {
+	if plain, err := url.PathUnescape(path); err == nil {
+		return plain
+	}
+	return path
+}
+
 // locate returns the ID of the document that the arguments name.
 func (t *Tools) locate(ctx context.Context, a DocumentArgs) (string, error) {
 	switch {
@@ -97,10 +107,13 @@ func (t *Tools) locate(ctx context.Context, a DocumentArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if plain, err := url.PathUnescape(a.Path); len(found) == 0 && err == nil && plain != a.Path {
-		// In hits, invisible characters of a path are encoded.
-		if found, err = outliner.Locate(ctx, plain, t.labels); err != nil {
-			return "", err
+	// In hits, invisible characters of a path are encoded, and some clients compose or
+	// decompose accents.
+	for _, other := range []func(string) string{unescaped, norm.NFC.String, norm.NFD.String} {
+		if path := other(a.Path); len(found) == 0 && path != a.Path {
+			if found, err = outliner.Locate(ctx, path, t.labels); err != nil {
+				return "", err
+			}
 		}
 	}
 	if len(found) == 0 {
