@@ -148,7 +148,8 @@ func failed(ctx context.Context, parts []part, errs []error) ([]search.Failure, 
 	return nil, fmt.Errorf("no source answers: %w", joined(failures))
 }
 
-// joined returns the first error of some failures, with the messages of all.
+// joined returns an error with the messages of some failures. Its kind is that of the
+// first one that a later attempt may not meet, or else of the first.
 func joined(failures []search.Failure) error {
 	message := ""
 	for i, f := range failures {
@@ -157,17 +158,18 @@ func joined(failures []search.Failure) error {
 		}
 		message += f.Label + ": " + f.Err.Error()
 	}
-	return &failuresError{message, failures[0].Err}
+	i := slices.IndexFunc(failures, func(f search.Failure) bool { return errkind.Retryable(f.Err) })
+	return &failuresError{message, failures[max(i, 0)].Err}
 }
 
 // A failuresError has the kind of one error.
 type failuresError struct {
 	message string
-	first   error
+	like    error
 }
 
 func (e *failuresError) Error() string { return e.message }
-func (e *failuresError) Unwrap() error { return e.first }
+func (e *failuresError) Unwrap() error { return e.like }
 
 // holder returns the hit with an ID, and the member that has it. The error is of kind
 // NotFound if none has it.

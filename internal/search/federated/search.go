@@ -44,6 +44,12 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 		s.log.Warn("a source did not answer a search", "source", f.Label, "error", f.Err)
 		failures[i].Err = forCallers(f.Err)
 	}
+	var answered []part
+	for i, err := range errs {
+		if err == nil {
+			answered = append(answered, parts[i])
+		}
+	}
 	if !q.Text.SomeSuffice() {
 		leaveRelaxed(pages)
 	}
@@ -75,7 +81,7 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 	}
 	words := newWords(q.Text, list)
 	if q.Passages > 0 && len(lists) > 1 {
-		s.count(ctx, parts, words)
+		s.count(ctx, answered, words)
 	}
 	if byRelevance(q.Sort) && len(lists) > 1 {
 		texts.compare(ctx, words, list)
