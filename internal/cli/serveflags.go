@@ -163,6 +163,10 @@ func (a sourceFlags) ofIndexed() string {
 		return "--exclude"
 	case a.NoIgnore != nil:
 		return "--no-ignore"
+	case a.Every != 0:
+		return "--every"
+	case a.MaxPages != 0:
+		return "--max-pages"
 	}
 	return ""
 }

@@ -30,16 +30,19 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 	paths := make([]string, len(o.sources))
 	for i, arg := range o.sources {
 		path, err := source.Resolve(arg.path)
+		kind, _ := source.KindOf(arg.path)
 		switch {
-		case errors.Is(err, errkind.Unsupported):
+		case errors.Is(err, errkind.Unsupported) && kind != source.Fess:
 			return nil, &hintError{err, "Name a folder."}
+		case errors.Is(err, errkind.Unsupported):
+			return nil, err
 		case errors.Is(err, errkind.Invalid):
 			return nil, err
 		case err != nil:
 			return nil, &hintError{err, "Check the spelling, or name another folder."}
 		}
 		paths[i] = path
-		if kind, _ := source.KindOf(path); kind != source.Indexed {
+		if kind != source.Indexed {
 			continue
 		}
 		requests = append(requests, source.Request{
@@ -92,8 +95,14 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 		all[i] = servedSource{Source: src}
 	}
 	for i, arg := range o.sources {
-		kind, _ := source.KindOf(paths[i])
-		if kind == source.Indexed || slices.Contains(paths[:i], paths[i]) {
+		if kind, _ := source.KindOf(paths[i]); kind == source.Indexed {
+			continue
+		}
+		if at := slices.IndexFunc(all, func(s servedSource) bool { return s.Path == paths[i] }); at >= 0 { // named twice
+			src := all[at].Source
+			if arg.Label != "" && string(arg.Label) != src.Label {
+				return nil, labelError(&source.LabelError{Label: string(arg.Label), Holder: src})
+			}
 			continue
 		}
 		src, err := v.asked(paths[i], arg, slices.Concat(known, served), o.Transport == "stdio")
@@ -114,25 +123,38 @@ func (v *invocation) warnSources(served []document.Source) {
 			n.Inner.Label, n.Inner.Path, n.Outer.Label, n.Outer.Path))
 	}
 	for _, src := range served {
-		if src.Label == kb.DefaultCollection {
-			v.warn(fmt.Sprintf("notes without a collection belong to the source %q (%s), because they have its label, and searches of the source find them; "+
-				"for another label, type: knowhow sources rm %s, then knowhow serve --label NAME FOLDER", src.Label,
-				src.Path, src.Label))
+		kind, _ := source.KindOf(src.Path)
+		if src.Label != kb.DefaultCollection || kind == source.Notes {
+			continue
 		}
+		advice := "choose another --label"
+		if kind == source.Indexed {
+			advice = fmt.Sprintf("for another label, type: knowhow sources rm %s, then knowhow serve --label NAME FOLDER",
+				src.Label)
+		}
+		v.warn(fmt.Sprintf("notes without a collection belong to the source %q (%s), because they have its label, "+
+			"and searches of the source find them; %s", src.Label, src.Path, advice))
 	}
 }
 
-// labelError adds advice to an error of [source.New].
+// labelError adds advice to a [source.LabelError]. Only sources that are indexed are
+// remembered, so that their labels must be freed.
 func labelError(err error) error {
 	e, ok := errors.AsType[*source.LabelError](err)
-	switch {
-	case !ok:
+	if !ok {
 		return err
-	case e.Label == e.Holder.Label:
+	}
+	kind, _ := source.KindOf(e.Holder.Path)
+	switch same := e.Label == e.Holder.Label; {
+	case same && kind == source.Indexed:
 		return fmt.Errorf("--label %s: %v; choose another one, or first type: knowhow sources rm %s", e.Label, e,
 			e.Label)
+	case same:
+		return fmt.Errorf("--label %s: %v; choose another one", e.Label, e)
+	case kind == source.Indexed:
+		return fmt.Errorf("%v; to give it another one, first type: knowhow sources rm %s", e, e.Holder.Label)
 	}
-	return fmt.Errorf("%v; to give it another one, first type: knowhow sources rm %s", e, e.Holder.Label)
+	return fmt.Errorf("--label %s: %v", e.Label, e)
 }
 
 // Limits on counting the files of a folder before a confirmation.
