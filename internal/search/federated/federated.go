@@ -51,11 +51,15 @@ type Service struct {
 	members []Member
 	timeout time.Duration
 	log     *slog.Logger
+
+	mu      sync.Mutex
+	failing map[string]string // what was logged about sources that do not answer
 }
 
 // New returns a Service.
 func New(o Options) *Service {
-	s := &Service{members: o.Members, timeout: cmp.Or(o.Timeout, DefaultTimeout), log: o.Log}
+	s := &Service{members: o.Members, timeout: cmp.Or(o.Timeout, DefaultTimeout), log: o.Log,
+		failing: map[string]string{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -1,9 +1,11 @@
 package federated_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -185,6 +187,26 @@ func TestFailures(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A failure is logged once until the source answers or fails in another way.
+func TestReports(t *testing.T) {
+	var log bytes.Buffer
+	b := &struct{ fake }{fake{err: errkind.Busy}}
+	s := federated.New(federated.Options{Members: []federated.Member{of("a", fake{hits: hits("a", 1)}),
+		{Labels: []string{"b"}, Sources: []string{"b"}, Service: b}}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	var got []int
+	for _, err := range []error{errkind.Busy, errkind.Busy, errkind.Timeout, nil, nil, errkind.Busy} {
+		log.Reset()
+		b.err = err
+		if _, err := s.Search(t.Context(), search.Query{Text: query.MustParse("word"), Num: 1}); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, strings.Count(log.String(), "source=b"))
+	}
+	if diff := cmp.Diff([]int{1, 0, 1, 1, 0, 1}, got); diff != "" {
+		t.Errorf("lines in the log (-want +got):\n%s", diff)
 	}
 }
 

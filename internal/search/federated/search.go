@@ -40,8 +40,8 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 	if err != nil {
 		return nil, err
 	}
+	s.report(parts, failures)
 	for i, f := range failures {
-		s.log.Warn("a source did not answer a search", "source", f.Label, "error", f.Err)
 		failures[i].Err = forCallers(f.Err)
 	}
 	var answered []part
@@ -99,6 +99,26 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 		page.Hits = append(page.Hits, e.Hit)
 	}
 	return page, nil
+}
+
+// report logs the failures of sources, each once until the source answers or fails in
+// another way.
+func (s *Service) report(parts []part, failures []search.Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range parts {
+		for _, label := range p.sources() {
+			i := slices.IndexFunc(failures, func(f search.Failure) bool { return f.Label == label })
+			switch {
+			case i < 0 && s.failing[label] != "":
+				s.log.Info("a source answers again", "source", label)
+				delete(s.failing, label)
+			case i >= 0 && s.failing[label] != failures[i].Err.Error():
+				s.failing[label] = failures[i].Err.Error()
+				s.log.Warn("a source does not answer searches", "source", label, "error", failures[i].Err)
+			}
+		}
+	}
 }
 
 // search returns the first hits of a member for a query, at most depth, and the counts
