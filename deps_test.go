@@ -126,7 +126,7 @@ var deps = map[string]string{
 
 	// What the servers serve: the data folder, the service of serve over it, and the
 	// bridge. They connect the packages above and know no flags.
-	"fessbridge": "content document fess fessconfig searchmcp fetch job mcpserver query search",
+	"fessbridge": "analysis content document fess fessconfig searchmcp fetch job mcpserver query search",
 	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open repository sanitize search search/scope " +
 		"site terminal",
 	"serving": "datafolder document source repository site indexing search search/federated search/scope searchmcp fessserver job kb kbmcp kbserver console " +

@@ -250,6 +250,11 @@ func BenchmarkAnswers(b *testing.B) {
 				s.measure(b, name, c.indexed(b).answers(b))
 			})
 		}
+		b.Run(s.name+"/several kinds", func(b *testing.B) {
+			c := s.docs.corpus(b)
+			c.program = programs["knowhow"]
+			s.measure(b, "several kinds", c.severalKinds(b))
+		})
 		b.Run(s.name+"/grep", func(b *testing.B) { s.measure(b, "grep", grepPages(b, s.docs.corpus(b).source).search) })
 		for _, form := range []struct {
 			name  string

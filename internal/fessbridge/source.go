@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/fessconfig"
@@ -109,7 +110,11 @@ func (s *Source) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	asked.Facets = facets.asked
 	var page *search.Page
 	err = s.do(ctx, func() (err error) {
-		page, err = s.pages(ctx, asked)
+		if words := question(asked); words != nil {
+			page, err = s.answers(ctx, asked, words)
+		} else {
+			page, err = s.pages(ctx, asked)
+		}
 		return err
 	})
 	if err != nil {
@@ -121,6 +126,52 @@ func (s *Source) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	if q.Facets != nil {
 		page.Facets = facets.answer(page)
 	}
+	return page, nil
+}
+
+// question returns the words that count of a question, or of other words of which some
+// are enough, by relevance. Otherwise it returns nil.
+func question(q search.Query) []string {
+	byRelevance := len(q.Sort) == 0 || q.Sort[0] == (search.SortKey{Field: "score", Desc: true})
+	if !byRelevance || !q.Text.SomeSuffice() || len(q.Text.Options()) > 0 {
+		return nil
+	}
+	words, _ := query.Divide(q.Text.Words())
+	return analysis.Significant(words, nil)
+}
+
+// answers searches for documents with some words: those with all of them come first, in
+// the order of Fess, then the others. Fess itself finds the documents with all words of a
+// query. For most questions, there are none, or one that is about something else.
+func (s *Source) answers(ctx context.Context, q search.Query, words []string) (*search.Page, error) {
+	start, num := q.Start, q.Num
+	q.Start, q.Num = 0, start+num
+	some := q
+	some.Text = query.AnyOf(words)
+	page, err := s.pages(ctx, some)
+	if err != nil {
+		return nil, err
+	}
+	q.Facets = nil
+	each := make([]string, len(words))
+	for i, w := range words {
+		each[i] = query.Quote(w)
+	}
+	if q.Text, err = query.Parse(strings.Join(each, " ")); err != nil {
+		return nil, err
+	}
+	all, err := s.pages(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	page.Staged, page.AllWords = true, all.Total
+	hits := all.Hits
+	for _, h := range page.Hits {
+		if !slices.ContainsFunc(all.Hits, func(a search.Hit) bool { return a.ID == h.ID }) {
+			hits = append(hits, h)
+		}
+	}
+	page.Hits = hits[min(start, len(hits)):min(start+num, len(hits))]
 	return page, nil
 }
 

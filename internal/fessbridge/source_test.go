@@ -268,6 +268,51 @@ func TestSourceLabels(t *testing.T) {
 	}
 }
 
+// A question finds the documents with any of its words that count, and says how many have
+// all. Other queries find the documents with all words.
+func TestSourceQuestions(t *testing.T) {
+	doc := func(id, text string) document.Document {
+		return document.Document{ID: strings.Repeat(id, 32), Label: "finance", Title: id, Text: text, URL: "https://example.com/" + id}
+	}
+	server := fesstest.New(t, []document.Document{doc("a", "the invoice of Friday"), doc("b", "walrus"),
+		doc("c", "how do I do this"), doc("d", "walrus invoice on a friday")}, fesstest.Options{})
+	s := open(t, server.URL, "finance", nil)
+	for _, tt := range []struct {
+		text, want string
+		staged     bool
+		all        int
+		sort       []search.SortKey
+	}{
+		{text: "How do I do the invoice of Friday?", want: "a d", staged: true, all: 2},
+		{text: "invoice Friday walrus", want: "d a b", staged: true, all: 1},
+		{text: "invoice walrus", want: "d"},
+		{text: "invoice AND friday AND walrus", want: "d"},
+		{text: "invoice friday walrus", want: "d", sort: []search.SortKey{{Field: "filename"}}},
+	} {
+		q := search.Query{Text: query.MustParse(tt.text), Num: 10, Sort: tt.sort}
+		if strings.HasSuffix(tt.text, "?") {
+			text, err := query.Read(tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Text = text
+		}
+		page, err := s.Search(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var titles []string
+		for _, h := range page.Hits {
+			titles = append(titles, h.Title)
+		}
+		got := strings.Join(titles, " ")
+		if got != tt.want || page.Staged != tt.staged || page.AllWords != tt.all || page.Facets != nil {
+			t.Errorf("%q finds %s, staged %v, %d with all words, facets %v; want %s, %v, %d", tt.text, got, page.Staged,
+				page.AllWords, page.Facets, tt.want, tt.staged, tt.all)
+		}
+	}
+}
+
 // The pages of a long result follow one another up to the thousandth hit, whatever the
 // sizes of the pages that are permitted.
 func TestSourcePages(t *testing.T) {
