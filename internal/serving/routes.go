@@ -115,11 +115,11 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 		return status, err
 	}
 	status.Endpoints = s.endpoints(sources)
-	indexed, err := f.Status(ctx, Labels(sources), leftOut != "")
+	indexed, err := f.Status(ctx, Labels(Indexed(sources)), leftOut != "")
 	if err != nil {
 		return status, err
 	}
-	if done, total, err := f.Index.Embedding(ctx, Labels(sources)); err != nil {
+	if done, total, err := f.Index.Embedding(ctx, Labels(Indexed(sources))); err != nil {
 		return status, err
 	} else if total > 0 {
 		status.Vectors = &console.Vectors{Done: done, Total: total, Seconds: int64(indexed.Stats.VectorTime.Seconds())}

@@ -75,7 +75,7 @@ func New(o Options) *Server {
 	s := &Server{o: o}
 	s.backend = s.over(o.Sources)
 	if o.Folder.Index != nil {
-		s.base = o.Folder.Base(kb.Options{Sources: Labels(o.Sources), MaxUpload: o.MaxUpload, Version: o.Version})
+		s.base = o.Folder.Base(kb.Options{Sources: Labels(Indexed(o.Sources)), MaxUpload: o.MaxUpload, Version: o.Version})
 	}
 	return s
 }
@@ -84,14 +84,16 @@ func New(o Options) *Server {
 func (s *Server) over(sources []document.Source) scope.Service {
 	own := federated.Member{Labels: Labels(sources)} // in the data folder
 	var labels []string
-	var notes []scope.Notes
+	var of, notes []scope.Notes // of come first: a collection belongs to the source that has its label
 	var asked []federated.Member
 	for _, src := range sources {
-		kind, collection := source.KindOf(src.Path)
-		if kind == source.Notes {
+		switch kind, collection := source.KindOf(src.Path); kind {
+		case source.Indexed:
+			labels = append(labels, src.Label) // with the notes of the collection that has the label
+		case source.Notes:
 			notes = append(notes, scope.Notes{Label: src.Label, Collections: s.collections(collection)})
-		} else {
-			labels = append(labels, src.Label) // notes may have the label of any source
+		default: // the notes of that collection, but no files: another process may have indexed a folder with the label
+			of = append(of, scope.Notes{Label: src.Label, Collections: s.collections(src.Label)})
 		}
 		if service := s.o.Asked[src.Label]; service != nil {
 			one := []string{src.Label}
@@ -100,7 +102,7 @@ func (s *Server) over(sources []document.Source) scope.Service {
 			own.Sources = append(own.Sources, src.Label)
 		}
 	}
-	documents := scope.WithNotes(s.o.Folder.Service(), labels, notes)
+	documents := scope.WithNotes(s.o.Folder.Service(), labels, append(of, notes...))
 	if asked == nil {
 		return documents
 	}
