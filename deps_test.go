@@ -101,7 +101,7 @@ var deps = map[string]string{
 	// Datasets: search and creation know no server; the tools know no files.
 	"dataset":       "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
 	"datasetmcp":    "dataset mcpserver schema",
-	"datasetsearch": "analysis chunk dataset document extract match passage query retrieval sanitize search segment",
+	"datasetsearch": "analysis chunk dataset document extract match passage query retrieval sanitize search segment spell",
 
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.

@@ -519,7 +519,7 @@ func TestMixedAllFail(t *testing.T) {
 	}
 }
 
-// A dataset that cannot be read does not hide the others of its folder.
+// A dataset that cannot be read is named, and does not hide the others of its folder.
 func TestMixedBadDataset(t *testing.T) {
 	t.Parallel()
 	m := newMixture(t)
@@ -527,7 +527,9 @@ func TestMixedBadDataset(t *testing.T) {
 		`{"id":"broken","name":"Broken","description":"d","index":"index","metadata":"metadata.json"}`)
 	m.write(t, "sets/broken/metadata.json", `[{"id":"x","content":"pears of a broken dataset"}]`)
 	s := m.stdio(t, m.sources()...)
-	if f := indexed(t, s, "all_search", "pears", all); f.Failed != nil || len(f.sources()) != 4 {
-		t.Errorf("all_search finds documents of %q, failed %+v, want four sources", f.sources(), f.Failed)
+	if f := indexed(t, s, "all_search", "pears", all); len(f.Failed) != 1 ||
+		f.Failed[0].Source != "datasets" || len(f.sources()) != 4 {
+		t.Errorf("all_search finds documents of %q, failed %+v, want four sources and the bad dataset",
+			f.sources(), f.Failed)
 	}
 }

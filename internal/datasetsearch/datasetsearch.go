@@ -12,8 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"log/slog"
 	"math/bits"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +30,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/segment"
+	"github.com/knowhow-mcp/knowhow/internal/spell"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -144,7 +147,39 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 			Wait: vectorWait, Log: s.log})
 		return err
 	})
+	if err == nil && s.has(q.Labels) {
+		err = s.addFailure(ctx, page)
+	}
 	return page, err
+}
+
+// addFailure adds to a page that some datasets cannot be searched. It returns an error if
+// none of those in the folder can be, or if there is no folder.
+func (s *Service) addFailure(ctx context.Context, page *search.Page) error {
+	all, err := s.registry.List(ctx)
+	if err != nil {
+		return err
+	}
+	var bad []string
+	for _, i := range all {
+		if i.State == dataset.Error || i.State == dataset.Invalid {
+			bad = append(bad, i.ID)
+		}
+	}
+	if len(all) == 0 {
+		if _, err := os.Stat(s.registry.Dir()); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the folder of the datasets does not exist: %w", errkind.Unavailable)
+		}
+	}
+	if bad == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s cannot be searched; to see why, type: knowhow datasets check: %w", spell.List(bad), errkind.Corrupt)
+	if len(bad) == len(all) {
+		return err
+	}
+	page.Partial, page.Failed = true, []search.Failure{{Label: s.label, Err: err}}
+	return nil
 }
 
 // document calls f with the document with an ID.

@@ -260,8 +260,8 @@ func TestFolders(t *testing.T) {
 		}
 	}
 	state("red")
-	if p := find(t, s, "valve"); p.Total != 0 {
-		t.Errorf("Search in no folder = %+v", p)
+	if _, err := s.Search(t.Context(), search.Query{Num: 1}); !errors.Is(err, errkind.Unavailable) {
+		t.Errorf("Search in no folder = %v, want an error of kind Unavailable", err)
 	}
 	write(t, dir, "one", []dataset.Document{{Path: "a.txt", Content: "The valve."}})
 	scan()
@@ -281,6 +281,10 @@ func TestFolders(t *testing.T) {
 	if got := paths(p); !cmp.Equal(got, []string{"one/a.txt", "two/a.txt"}) || p.Hits[0].ID != first.ID {
 		t.Errorf("Search() = %q, IDs %q and %q, want both datasets and the same ID", got, first.ID, p.Hits[0].ID)
 	}
+	if len(p.Failed) != 1 || !p.Partial || p.Failed[0].Label != "data" ||
+		!strings.HasPrefix(p.Failed[0].Err.Error(), `"bad" cannot be searched`) {
+		t.Errorf("with a bad dataset, the page has partial %v, failed %v", p.Partial, p.Failed)
+	}
 	write(t, dir, "one", []dataset.Document{{Path: "0.txt", Content: "A gasket."},
 		{Path: "a.txt", Content: "The valve is new."}})
 	scan()
@@ -292,6 +296,15 @@ func TestFolders(t *testing.T) {
 	defer again.Close()
 	if h, err := again.Find(t.Context(), first.ID, []string{"data"}); err != nil || h.Path != "one/a.txt" {
 		t.Errorf("Find() of another service = %+v, %v", h, err)
+	}
+	for _, id := range []string{"one", "two"} {
+		if err := os.RemoveAll(filepath.Join(dir, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scan()
+	if _, err := again.Search(t.Context(), search.Query{Num: 1}); !errors.Is(err, errkind.Corrupt) {
+		t.Errorf("Search() with a bad dataset alone = %v, want an error of kind Corrupt", err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)

@@ -71,13 +71,14 @@ func byScore(list []Document) {
 }
 
 // fuse ranks the best documents by words, which are in order, together with those
-// that are near in meaning. The others keep their order. Scores stay on the scale of
-// words.
+// that are near in meaning: Fused documents in all, so that the order does not depend on
+// how many candidates there are, which later pages have more of. The others keep their
+// order. Scores stay on the scale of words.
 func fuse(p *Plan, c *Candidates, words, others []Document) []Document {
 	n := min(len(words), Fused)
 	by := map[int64]Document{}
 	var lexical, near []fusion.Hit[int64]
-	for i, d := range slices.Concat(words[:n], others) {
+	for i, d := range slices.Concat(words[:n], others[:min(Fused-n, len(others))]) {
 		if i < n {
 			by[d.Number] = d
 			lexical = append(lexical, fusion.Hit[int64]{ID: d.Number, Score: d.Score})

@@ -204,3 +204,26 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// The order of the first documents does not depend on how many candidates there are.
+func TestFuseDepth(t *testing.T) {
+	for _, words := range []int{40, 90, 100, 150} {
+		var all []Document
+		for i := range words {
+			d := Document{Number: int64(i), Score: float64(1000 - i), NearChunk: -1}
+			if i%3 == 0 {
+				d.NearChunk, d.Cosine = 0, float64(i*7%100)/100
+			}
+			all = append(all, d)
+		}
+		for i := range NearDocs {
+			all = append(all, Document{Number: int64(1000 + i), Chunk: -1, Cosine: 0.9 - float64(i)/100})
+		}
+		p := &Plan{Some: true}
+		want := rank(p, &Candidates{Total: len(all), Documents: all[:min(Fused, len(all))]})
+		got := rank(p, &Candidates{Total: len(all), Documents: all})
+		if diff := cmp.Diff(want, got[:len(want)]); diff != "" {
+			t.Errorf("%d documents by words: with all candidates (-first ones +all):\n%s", words, diff)
+		}
+	}
+}

@@ -206,7 +206,7 @@ type Page struct {
 	Partial bool
 	// Failed are the sources whose documents were not searched.
 	Failed []Failure
-	// Window is how many hits can be paged; 0 means [Window].
+	// Window is how many hits can be paged, if that is less than Total; 0 means [Window].
 	Window int
 	// Staged reports whether documents with some of the words of a plain query
 	// are among the hits. AllWords is the number of documents with all words

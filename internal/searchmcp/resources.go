@@ -70,7 +70,7 @@ func (t *Tools) ListResources(ctx context.Context, at string) (*mcpserver.Resour
 	next := start + len(page.Hits)
 	switch more := next < page.Total || page.AtLeast; {
 	case !more || len(page.Hits) == 0:
-	case next < search.Window:
+	case next < search.Window && (page.Window == 0 || next < page.Window):
 		list.NextCursor = cursor{kind: listCursor, scope: scope, offset: int64(next)}.String()
 	default:
 		list.Meta = map[string]any{"truncated": truncated{Shown: next, Total: page.Total, AtLeast: page.AtLeast}}

@@ -1,7 +1,6 @@
 package searchmcp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -281,7 +280,7 @@ func (t *Tools) query(in SearchArgs) (q search.Query, err error) {
 func nextStart(q search.Query, p *search.Page) int {
 	next := q.Start + len(p.Hits)
 	more := next < p.Total || p.AtLeast && len(p.Hits) == q.Num
-	if len(p.Hits) == 0 || !more || next+q.Num > cmp.Or(p.Window, search.Window) {
+	if len(p.Hits) == 0 || !more || next+q.Num > search.Window || p.Window > 0 && next >= p.Window {
 		return 0
 	}
 	return next
@@ -308,7 +307,8 @@ func labelsOf(failed []search.Failure) []string {
 func (t *Tools) advise(ctx context.Context, r *SearchResult) error {
 	switch {
 	case len(r.Failed) > 0 && len(r.Hits) > 0:
-		r.Hint = "Not searched: " + strings.Join(labelsOf(r.Failed), ", ") + ". The hits are those of the other sources."
+		r.Hint = "Not searched, or not completely: " + strings.Join(labelsOf(r.Failed), ", ") +
+			". The hits are those of the other sources."
 		return nil
 	case len(r.Failed) > 0:
 		r.Hint = "Nothing found, but not all sources were searched: " + strings.Join(labelsOf(r.Failed), ", ") +
@@ -327,6 +327,10 @@ func (t *Tools) advise(ctx context.Context, r *SearchResult) error {
 		return nil
 	case r.Total > 0:
 		r.Hint = fmt.Sprintf("No hits from start %d on: there are %d in all.", r.Query.Start, r.Total)
+		if r.Window > 0 && r.Window < r.Total {
+			r.Hint = fmt.Sprintf("No hits from start %d on: of %d, the first %d can be shown, and the same text is shown once.",
+				r.Query.Start, r.Total, r.Window)
+		}
 		return nil
 	}
 	switch q := r.Query; {

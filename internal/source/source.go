@@ -291,7 +291,7 @@ func resolveAsked(name string) (string, error) {
 }
 
 // Ask returns the source with a path that is asked. It gets the given label or, if that
-// is "", the slug of name, with a number if one of the other sources has it. The error is
+// is "", name, or its slug if it cannot be a label, with a number if one of the other sources has it. The error is
 // a [*LabelError].
 func Ask(others []document.Source, path, name, label string) (document.Source, error) {
 	holder := func(label string) int {
@@ -303,9 +303,14 @@ func Ask(others []document.Source, path, name, label string) (document.Source, e
 		}
 		return document.Source{Label: label, Path: path}, nil
 	}
-	label = slug(name)
-	for n := 2; holder(label) >= 0 || label == "documents"; n++ {
-		label = fmt.Sprintf("%s-%d", slug(name), n)
+	base := name
+	if !ValidLabel(name) {
+		base = slug(name)
+	}
+	kind, _ := KindOf(path)
+	label = base
+	for n := 2; holder(label) >= 0 || reserved(label) && kind != Notes || label == "documents"; n++ {
+		label = fmt.Sprintf("%s-%d", base, n)
 	}
 	return document.Source{Label: label, Path: path}, nil
 }

@@ -98,7 +98,7 @@ func letters(s string) (sum [sha256.Size]byte) {
 	return sha256.Sum256([]byte(plain))
 }
 
-// distinct returns the entries without those that other members list before them: with
+// distinct returns the entries without those that the list has before them: with
 // the same URL or the same text. These are in Also of the first. Texts are compared for
 // the first depth entries, and at most maxTexts.
 func (t *texts) distinct(ctx context.Context, list []entry, depth int) []entry {
@@ -112,14 +112,13 @@ func (t *texts) distinct(ctx context.Context, list []entry, depth int) []entry {
 		list = list[1:]
 		keys := t.keys(e)
 		i := slices.IndexFunc(keys, func(k any) bool {
-			at, ok := same[k]
-			return ok && out[at].place != e.place
+			_, ok := same[k]
+			return ok
 		})
 		at := len(out)
 		if i >= 0 {
 			at = same[keys[i]]
-			first := &out[at].Hit
-			first.Also = append(slices.Clone(first.Also), append([]string{cmp.Or(e.Path, e.URL)}, e.Also...)...)
+			out[at].addAlso(e)
 		} else {
 			out = append(out, e)
 		}
@@ -130,6 +129,19 @@ func (t *texts) distinct(ctx context.Context, list []entry, depth int) []entry {
 		}
 	}
 	return out
+}
+
+// addAlso adds the path of the same document in another place, or its address if it has
+// no path and the address is another one.
+func (e *entry) addAlso(other entry) {
+	e.Also = slices.Clone(e.Also)
+	switch {
+	case other.Path != "":
+		e.Also = append(e.Also, other.Path)
+	case other.URL != "" && other.URL != e.URL && !slices.Contains(e.Also, other.URL):
+		e.Also = append(e.Also, other.URL)
+	}
+	e.Also = append(e.Also, other.Also...)
 }
 
 // keys returns what two entries of one document have in common.

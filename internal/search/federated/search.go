@@ -75,9 +75,13 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 	if q.Num == 0 || q.Start >= len(list) {
 		return page, nil
 	}
+	whole := len(list) >= page.Total
 	texts := s.newTexts()
-	if q.Distinct && len(lists) > 1 {
+	if q.Distinct {
 		list = texts.distinct(ctx, list, depth)
+	}
+	if whole {
+		page.Window = min(Window, len(list)) // of documents that are one hit, Total counts each
 	}
 	words := newWords(q.Text, list)
 	if q.Passages > 0 && len(lists) > 1 {
@@ -164,6 +168,7 @@ func sum(page, found *search.Page) {
 	page.Total += found.Total
 	page.AtLeast = page.AtLeast || found.AtLeast
 	page.Partial = page.Partial || found.Partial
+	page.Failed = append(page.Failed, found.Failed...)
 	page.Staged = page.Staged || found.Staged
 	switch {
 	case found.Staged:
