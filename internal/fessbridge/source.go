@@ -175,9 +175,9 @@ func (s *Source) answers(ctx context.Context, q search.Query, words []string) (*
 	return page, nil
 }
 
-// resolve returns a text without conditions on labels; see [query.Text.WithLabel]. It
-// looks for them in what package fess sends of the text: where that normalizes white
-// space and removes operators, a word may become a condition.
+// resolve returns a text without conditions on labels, and with the IDs of Fess; see
+// [query.Text.WithLabel]. It looks for them in what package fess sends of the text: where
+// that normalizes white space and removes operators, a word may become a condition.
 func (s *Source) resolve(t query.Text) (query.Text, bool, error) {
 	if strings.TrimSpace(t.String()) == "" {
 		return t, true, nil
@@ -190,7 +190,10 @@ func (s *Source) resolve(t query.Text) (query.Text, bool, error) {
 	if err != nil {
 		return t, false, err
 	}
-	resolved, ok, err := sent.WithLabel(s.label)
+	resolved, ok, err := sent.WithLabel(s.label, func(id string) string {
+		theirs, _ := s.ids.get(id)
+		return theirs
+	})
 	if ok && resolved.Equal(sent) {
 		return t, true, nil
 	}

@@ -166,7 +166,7 @@ func namesLabel(text string) bool {
 	if err != nil {
 		return false
 	}
-	resolved, ok, err := t.WithLabel("nosuch")
+	resolved, ok, err := t.WithLabel("nosuch", func(string) string { return "" })
 	return err != nil || !ok || !resolved.Equal(t)
 }
 
@@ -241,11 +241,22 @@ func TestSourceLabels(t *testing.T) {
 			t.Errorf("Search(%q) = %+v, %v, want %d documents", text, p, err, want)
 		}
 	}
+	one, err := s.Search(t.Context(), search.Query{Num: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Facets: &search.Facets{
 		Fields:  []string{"filetype", "label", "label", "mimetype"},
 		Queries: []string{"label:finance", "beta", "label:ours", "beta", "beta label:ours"}}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	ours := one.Hits[0].ID
+	for text, want := range map[string]int{"doc_id:" + ours: 1, `doc_id:"` + ours + `"`: 1, "doc_id:nosuch": 0,
+		"NOT doc_id:" + ours: all.Total - 1, "doc_id:" + searchtest.Secrets()[0].ID: 0} {
+		if p, err := s.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10}); err != nil || p.Total != want {
+			t.Errorf("Search(%q) = %+v, %v, want %d documents", text, p, err, want)
+		}
 	}
 	beta := 2
 	want := &search.FacetCounts{

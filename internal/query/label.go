@@ -7,10 +7,12 @@ import (
 
 // WithLabel returns a text for documents that all have one label and no other: it
 // has no conditions on labels, because each is met by all of these documents or by
-// none. A text without such conditions is returned as it is. ok is false if no document
-// can match t. The error is of kind errkind.Invalid.
-func (t Text) WithLabel(label string) (u Text, ok bool, err error) {
-	r := resolver{label: label}
+// none. IDs of documents (the field doc_id) are replaced by those that the function id
+// returns; it returns "" for an ID that none of these documents has. A text without
+// such conditions is returned as it is. ok is false if no document can match t. The
+// error is of kind errkind.Invalid.
+func (t Text) WithLabel(label string, id func(string) string) (u Text, ok bool, err error) {
+	r := resolver{label: label, id: id}
 	n := r.resolve(t.Tree())
 	switch {
 	case !r.found:
@@ -30,6 +32,7 @@ func (t Text) WithLabel(label string) (u Text, ok bool, err error) {
 // A resolver replaces the conditions on labels in a tree.
 type resolver struct {
 	label string
+	id    func(string) string
 	found bool // there are such conditions
 }
 
@@ -58,8 +61,14 @@ func (r *resolver) resolve(n Node) Node {
 			return Boost{inner, n.Factor}
 		}
 	case Term:
+		if n.Field == "doc_id" {
+			return r.document(n.Text)
+		}
 		return r.condition(n.Field, n, func() bool { return n.Text == r.label })
 	case Phrase:
+		if n.Field == "doc_id" {
+			return r.document(n.Text)
+		}
 		return r.condition(n.Field, n, func() bool { return n.Text == r.label })
 	case Fuzzy:
 		return r.condition(n.Field, n, func() bool { return n.Text == r.label })
@@ -77,6 +86,15 @@ func (r *resolver) resolve(n Node) Node {
 		})
 	}
 	return n
+}
+
+// document returns the condition on a document, or nil if there is none with the ID.
+func (r *resolver) document(id string) Node {
+	r.found = true
+	if id = r.id(id); id == "" {
+		return nil
+	}
+	return Term{Field: "doc_id", Text: id}
 }
 
 // condition returns a condition on a field. That on labels is All if it is met, and

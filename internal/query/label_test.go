@@ -9,6 +9,14 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
+// theirs returns the ID of a document that has an ID beginning with ours.
+func theirs(id string) string {
+	if rest, ok := strings.CutPrefix(id, "ours"); ok {
+		return "theirs" + rest
+	}
+	return ""
+}
+
 func TestWithLabel(t *testing.T) {
 	const nothing = "(nothing)"
 	tests := []struct{ text, want string }{
@@ -37,6 +45,9 @@ func TestWithLabel(t *testing.T) {
 		{"label:hr NOT (a NOT b)", "NOT (a AND NOT b)"}, {"label:hr NOT a NOT b", "NOT a AND NOT b"},
 		{"label:hr (a OR (NOT b))", "a OR (NOT b)"},
 
+		{"doc_id:ours1", "doc_id:theirs1"}, {`doc_id:"ours1" budget`, "doc_id:theirs1 AND budget"},
+		{"doc_id:theirs1", nothing}, {"budget OR doc_id:other", "budget"}, {"NOT doc_id:ours1", "NOT doc_id:theirs1"},
+
 		// every form of a condition is kept
 		{`label:hr title:a\:b`, `title:a\:b`}, {`label:hr "a \"b\" \\c"~3`, `"a \"b\" \\c"~3`},
 		{"label:hr inf*", "inf*"}, {`label:hr a?b\*c*`, `a?b\*c*`}, {"label:hr wrd~1", "wrd~1"},
@@ -47,7 +58,7 @@ func TestWithLabel(t *testing.T) {
 		{"label:hr 検索", "検索"}, {`label:hr \ label:*`, `\ label\:*`}, {"label:hr a:b*c?", `a\:b*c?`},
 	}
 	for _, test := range tests {
-		got, ok, err := MustParse(test.text).WithLabel("hr")
+		got, ok, err := MustParse(test.text).WithLabel("hr", theirs)
 		text := got.String()
 		if !ok {
 			text = nothing
@@ -61,7 +72,7 @@ func TestWithLabel(t *testing.T) {
 // A query whose escaped form is too long is an error.
 func TestWithLabelTooLong(t *testing.T) {
 	text := MustParse("label:hr " + strings.Repeat("a;", 4900))
-	if got, ok, err := text.WithLabel("hr"); !errors.Is(err, errkind.Invalid) {
+	if got, ok, err := text.WithLabel("hr", theirs); !errors.Is(err, errkind.Invalid) {
 		t.Errorf("WithLabel = %.40q, %v, %v, want an error of kind Invalid", got, ok, err)
 	}
 }
@@ -80,7 +91,7 @@ func FuzzWithLabel(f *testing.F) {
 			return
 		}
 		for _, label := range []string{"hr", "b"} {
-			got, ok, err := parsed.WithLabel(label)
+			got, ok, err := parsed.WithLabel(label, theirs)
 			for _, c := range got.Conditions() {
 				if ok && c.Field == "label" {
 					t.Errorf("WithLabel(%q) = %q has a condition on a label", s, got)
