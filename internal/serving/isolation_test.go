@@ -307,7 +307,10 @@ var tools = [][2]string{{"/mcp", "all"}, {"/mcp/docs", "docs"}, {"/mcp/hr", "hr"
 
 // queries returns how many queries a test of isolation asks.
 func queries() int {
-	if os.Getenv("CI") == "true" && !testing.Short() {
+	switch {
+	case testing.Short():
+		return 200
+	case os.Getenv("CI") == "true":
 		return 5_000
 	}
 	return 1_000
