@@ -42,7 +42,10 @@ type Source struct {
 	inFlight chan struct{} // one element for each call
 }
 
-var _ search.Service = (*Source)(nil)
+var (
+	_ search.Service  = (*Source)(nil)
+	_ search.Outliner = (*Source)(nil)
+)
 
 // NewSource returns a source. It does not ask Fess.
 func NewSource(o SourceOptions) (*Source, error) {
@@ -230,6 +233,48 @@ func (s *Source) adopt(h *search.Hit) {
 	id := document.IDOf(s.label, h.ID)
 	s.ids.put(id, h.ID)
 	h.ID, h.Labels, h.Extra = id, []string{s.label}, nil
+	h.Path = pathOf(h.URL)
+}
+
+// pathOf returns the path of the document with an address: what follows the scheme.
+func pathOf(address string) string {
+	_, rest, _ := strings.Cut(address, "://")
+	return strings.TrimLeft(rest, "/")
+}
+
+// Sections implements [search.Outliner]. Fess knows no sections.
+func (s *Source) Sections(ctx context.Context, id string, labels []string) ([]document.Section, error) {
+	_, err := s.Find(ctx, id, labels)
+	return nil, err
+}
+
+// maxPlaces is how many documents with one path are found.
+const maxPlaces = 10
+
+// Locate implements [search.Outliner].
+func (s *Source) Locate(ctx context.Context, path string, labels []string) ([]search.Place, error) {
+	if path == "" || strings.HasPrefix(path, "/") {
+		return nil, nil
+	}
+	var addresses []string
+	for _, start := range []string{"https://", "http://", "file:///", "file:/", "smb://", "ftp://"} {
+		addresses = append(addresses, "url:"+query.Quote(start+path))
+	}
+	text, err := query.Parse(strings.Join(addresses, " OR "))
+	if err != nil {
+		return nil, nil // no address is so long
+	}
+	page, err := s.Search(ctx, search.Query{Text: text, Labels: labels, Num: maxPlaces})
+	if err != nil {
+		return nil, err
+	}
+	var places []search.Place
+	for _, h := range page.Hits {
+		if h.Path == path {
+			places = append(places, search.Place{ID: h.ID, Label: s.label})
+		}
+	}
+	return places, nil
 }
 
 // Find implements [search.Service].

@@ -221,17 +221,21 @@ func (s *Service) Sections(ctx context.Context, id string, labels []string) ([]d
 	return nil, nil
 }
 
-// Locate implements [search.Outliner].
+// Locate implements [search.Outliner]. A member that fails matters only if no other one
+// has a document with the path.
 func (s *Service) Locate(ctx context.Context, path string, labels []string) ([]search.Place, error) {
-	var places []search.Place
-	for _, p := range s.parts(labels) {
+	parts := s.parts(labels)
+	lists, errs := each(ctx, s, parts, func(ctx context.Context, p part) ([]search.Place, error) {
 		if o, ok := p.Service.(search.Outliner); ok {
-			found, err := o.Locate(ctx, path, p.labels)
-			if err != nil {
-				return nil, err
-			}
-			places = append(places, found...)
+			return o.Locate(ctx, path, p.labels)
 		}
+		return nil, nil
+	})
+	places := slices.Concat(lists...)
+	if failures, err := failed(ctx, parts, errs); err != nil {
+		return nil, err
+	} else if len(places) == 0 && len(failures) > 0 {
+		return nil, failures[0].Err
 	}
 	slices.SortStableFunc(places, func(a, b search.Place) int { return cmp.Compare(a.Label, b.Label) })
 	return places, nil

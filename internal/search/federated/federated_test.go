@@ -108,6 +108,24 @@ func (f fake) ReadText(_ context.Context, id string, _ []string, off int64, n in
 	return nil, errkind.Unsupported
 }
 
+// Locate finds a hit by its path.
+func (f fake) Locate(ctx context.Context, path string, _ []string) (places []search.Place, err error) {
+	page, err := f.Search(ctx, search.Query{Num: len(f.hits)})
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range page.Hits {
+		if h.Path == path {
+			places = append(places, search.Place{ID: h.ID, Label: h.ID[:1]})
+		}
+	}
+	return places, nil
+}
+
+func (f fake) Sections(context.Context, string, []string) ([]document.Section, error) {
+	return nil, nil
+}
+
 func (f fake) FacetFields() []string { return []string{"label", "filetype"} }
 
 // hits returns hits with IDs that begin with a letter.
@@ -184,6 +202,26 @@ func TestFailures(t *testing.T) {
 				}
 				if got := ids(page); got != tt.want || failed != tt.failed || page.Partial != (failed != "") {
 					t.Errorf("hits %s, failed %q, partial %v; want %s, %q", got, failed, page.Partial, tt.want, tt.failed)
+				}
+			})
+		})
+	}
+}
+
+// A path is found although another source fails. If none has it, the failure is the error.
+func TestLocate(t *testing.T) {
+	a := fake{hits: hits("a", 2)}
+	a.hits[1].Path = "guide.md"
+	for name, other := range map[string]fake{"fails": {err: errkind.Busy}, "hangs": {wait: time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := federated.New(federated.Options{Members: []federated.Member{of("b", other), of("a", a)}})
+				places, err := s.Locate(t.Context(), "guide.md", nil)
+				if diff := cmp.Diff([]search.Place{{ID: "a1", Label: "a"}}, places); err != nil || diff != "" {
+					t.Errorf("Locate() = %v (-want +got):\n%s", err, diff)
+				}
+				if places, err := s.Locate(t.Context(), "nosuch.md", nil); !errkind.Retryable(err) {
+					t.Errorf("Locate() of a path that no source has = %v, %v, want the failure", places, err)
 				}
 			})
 		})
