@@ -110,7 +110,7 @@ var deps = map[string]string{
 	"fessconfig": "config fess content fetch httpguard source",
 
 	// A search service restricted to some labels.
-	"search/scope":     "document search",
+	"search/scope":     "document query search",
 	"search/federated": "analysis chunk document passage query relevance search",
 
 	// The knowledge base.

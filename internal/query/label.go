@@ -12,7 +12,18 @@ import (
 // such conditions is returned as it is. ok is false if no document can match t. The
 // error is of kind errkind.Invalid.
 func (t Text) WithLabel(label string, id func(string) string) (u Text, ok bool, err error) {
-	r := resolver{label: label, id: id}
+	return t.resolved(&resolver{label: label, id: id})
+}
+
+// WithLabels returns a text in which the condition on a label is met by documents with
+// any of other labels. A text without such a condition is returned as it is. ok is false
+// if no document can match t. The error is of kind errkind.Invalid.
+func (t Text) WithLabels(label string, others []string) (u Text, ok bool, err error) {
+	return t.resolved(&resolver{label: label, others: others, several: true})
+}
+
+// resolved returns the text that a resolver makes of t.
+func (t Text) resolved(r *resolver) (u Text, ok bool, err error) {
 	n := r.resolve(t.Tree())
 	switch {
 	case !r.found:
@@ -34,6 +45,11 @@ type resolver struct {
 	label string
 	id    func(string) string
 	found bool // there are such conditions
+
+	// If several is true, only conditions on exactly this label are replaced, by
+	// conditions on others.
+	several bool
+	others  []string
 }
 
 // resolve returns a node without conditions on labels, or nil if it matches nothing.
@@ -90,6 +106,9 @@ func (r *resolver) resolve(n Node) Node {
 
 // document returns the condition on a document, or nil if there is none with the ID.
 func (r *resolver) document(id string) Node {
+	if r.several {
+		return Term{Field: "doc_id", Text: id}
+	}
 	r.found = true
 	if id = r.id(id); id == "" {
 		return nil
@@ -103,11 +122,38 @@ func (r *resolver) condition(field string, n Node, met func() bool) Node {
 	if field != "label" {
 		return n
 	}
+	if r.several {
+		return r.anyOfOthers(n, met)
+	}
 	r.found = true
 	if met() {
 		return All{}
 	}
 	return nil
+}
+
+// anyOfOthers returns the condition on the other labels in place of one on the label.
+func (r *resolver) anyOfOthers(n Node, met func() bool) Node {
+	switch n.(type) {
+	case Term, Phrase:
+	default:
+		return n
+	}
+	if !met() {
+		return n
+	}
+	r.found = true
+	var or Or
+	for _, label := range r.others {
+		or.Nodes = append(or.Nodes, Phrase{Field: "label", Text: label})
+	}
+	switch len(or.Nodes) {
+	case 0:
+		return nil
+	case 1:
+		return or.Nodes[0]
+	}
+	return or
 }
 
 func (r *resolver) and(n And) Node {

@@ -78,6 +78,30 @@ func TestWithLabelTooLong(t *testing.T) {
 }
 
 // The written form of a tree is read as this tree.
+func TestWithLabels(t *testing.T) {
+	for _, tt := range []struct {
+		text   string
+		others []string
+		want   string
+	}{
+		{"budget", []string{"a"}, "budget"}, {"label:hr", []string{"a"}, `label:"a"`},
+		{"label:kb budget", []string{"a"}, "label:kb budget"},
+		{"label:hr budget", []string{"a", "b"}, `(label:"a" OR label:"b") AND budget`},
+		{`NOT label:"hr"`, []string{"a", "b"}, `NOT (label:"a" OR label:"b")`},
+		{"label:hr OR budget", nil, "budget"}, {"label:hr budget", nil, "(nothing)"},
+		{"label:h* doc_id:x", []string{"a"}, "label:h* doc_id:x"},
+	} {
+		got, ok, err := MustParse(tt.text).WithLabels("hr", tt.others)
+		text := got.String()
+		if !ok {
+			text = "(nothing)"
+		}
+		if err != nil || text != tt.want {
+			t.Errorf("WithLabels(%q, %q) = %q, %v, want %q", tt.text, tt.others, text, err, tt.want)
+		}
+	}
+}
+
 func FuzzWithLabel(f *testing.F) {
 	for _, s := range []string{"a OR b AND c", "NOT (a b)", `"a\"b"~2^3`, "title:[a TO b} x", "a* b?c w~1",
 		`\AND \u0041`,

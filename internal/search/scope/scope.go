@@ -14,6 +14,7 @@ import (
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
@@ -123,9 +124,21 @@ func (s *Scope) Search(ctx context.Context, q search.Query) (*search.Page, error
 		return nil, err
 	}
 	q.Labels, q.Written = p.all(), append(p.written, q.Written...)
+	if len(p.notes) == 0 {
+		return s.service.Search(ctx, q)
+	}
+	typed := q.Facets
+	if q, err = s.ofCollections(q, p); err != nil {
+		return nil, err
+	}
 	page, err := s.service.Search(ctx, q)
-	if err != nil || len(p.notes) == 0 {
-		return page, err
+	if err != nil {
+		return nil, err
+	}
+	if page.Facets != nil {
+		for i := range page.Facets.Queries {
+			page.Facets.Queries[i].Value = typed.Queries[i]
+		}
 	}
 	for i := range page.Hits {
 		page.Hits[i].Labels = p.named(page.Hits[i].Labels)
@@ -138,6 +151,47 @@ func (s *Scope) Search(ctx context.Context, q search.Query) (*search.Page, error
 		}
 	}
 	return page, nil
+}
+
+// ofCollections returns a query with conditions on the labels of collections in place of
+// those on the labels of notes.
+func (s *Scope) ofCollections(q search.Query, p part) (search.Query, error) {
+	replaced := func(text query.Text) (_ query.Text, ok bool, err error) {
+		ok = true
+		for _, n := range s.notes {
+			var of []string
+			for _, c := range p.written {
+				if p.notes[c] == n.Label {
+					of = append(of, c)
+				}
+			}
+			if text, ok, err = text.WithLabels(n.Label, of); err != nil || !ok {
+				break
+			}
+		}
+		return text, ok, err
+	}
+	text, ok, err := replaced(q.Text)
+	if err != nil {
+		return q, err
+	}
+	if q.Text = text; !ok {
+		q.Text, q.Labels, q.Written = query.Text{}, []string{}, nil
+	}
+	if q.Facets == nil {
+		return q, nil
+	}
+	f := *q.Facets
+	f.Queries = slices.Clone(f.Queries)
+	for i, typed := range f.Queries {
+		if text, err := query.Parse(typed); err == nil { // the service reports an error
+			if text, ok, err := replaced(text); err == nil && ok {
+				f.Queries[i] = text.String()
+			}
+		}
+	}
+	q.Facets = &f
+	return q, nil
 }
 
 // Find implements [search.Service].

@@ -109,6 +109,12 @@ func TestNotes(t *testing.T) {
 			if diff := cmp.Diff(want, counts); diff != "" {
 				t.Errorf("facets (-want +got):\n%s", diff)
 			}
+			kb, err := s.Search(ctx, search.Query{Text: query.MustParse("label:kb budget"), Num: 10, Labels: tt.asked,
+				Facets: &search.Facets{Queries: []string{"label:kb", "NOT label:kb"}}})
+			if err != nil || kb.Total != want["kb"] ||
+				kb.Facets.Queries[0] != (search.Count{Value: "label:kb", Count: want["kb"]}) || kb.Facets.Queries[1].Count != 0 {
+				t.Errorf("label:kb finds %+v, %v, want %d documents", kb, err, want["kb"])
+			}
 			for _, id := range []string{"file", "other", "plan", "note", "leak", "private"} {
 				label, in := tt.want[id]
 				h, err := s.Find(ctx, id, tt.asked)
