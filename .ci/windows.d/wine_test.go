@@ -213,7 +213,7 @@ func (s *server) address(t *testing.T) string {
 	return url
 }
 
-// within waits until a condition holds.
+// within waits until a condition is true.
 func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !holds(); time.Sleep(100 * time.Millisecond) {

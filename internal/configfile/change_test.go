@@ -33,7 +33,7 @@ func (c client) entries(data []byte) int {
 	return len(entries)
 }
 
-// change changes the file, and says whether it has entries before and after.
+// change changes the file, and reports whether it has entries before and after.
 func (c client) change(change func(old []byte) ([]byte, error)) {
 	c.t.Helper()
 	old, err := configfile.Read(c.path)

@@ -309,18 +309,7 @@ func (e *evaluator) countField(ctx context.Context, name string, docs segment.Do
 			counts = append(counts, search.Count{Value: text, Count: n})
 		}
 	}
-	slices.SortFunc(counts, func(a, b search.Count) int {
-		term := strings.Compare(a.Value, b.Value)
-		switch f.Sort {
-		case "count.asc":
-			return cmp.Or(cmp.Compare(a.Count, b.Count), term)
-		case "term.asc":
-			return term
-		case "term.desc":
-			return -term
-		}
-		return cmp.Or(cmp.Compare(b.Count, a.Count), term)
-	})
+	slices.SortFunc(counts, f.Compare)
 	return counts[:min(len(counts), cmp.Or(f.Size, facetSize))], nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/query"
@@ -77,18 +76,7 @@ func (e *evaluator) countField(
 			}
 		}
 	}
-	return best(values, cmp.Or(f.Size, facetSize), func(a, b search.Count) int {
-		term := strings.Compare(a.Value, b.Value)
-		switch f.Sort {
-		case "count.asc":
-			return cmp.Or(cmp.Compare(a.Count, b.Count), term)
-		case "term.asc":
-			return term
-		case "term.desc":
-			return -term
-		}
-		return cmp.Or(cmp.Compare(b.Count, a.Count), term)
-	}), nil
+	return best(values, cmp.Or(f.Size, facetSize), f.Compare), nil
 }
 
 // countQuery returns how many documents of a set match a query.

@@ -53,7 +53,7 @@ type resolver struct {
 }
 
 // resolve returns a node without conditions on labels, or nil if it matches nothing.
-// The result is All, or contains no All that says nothing.
+// The result is All, or contains All only where it matters.
 func (r *resolver) resolve(n Node) Node {
 	switch n := n.(type) {
 	case And:

@@ -9,6 +9,11 @@
 // All functions are safe for concurrent use.
 package query
 
+import (
+	"iter"
+	"slices"
+)
+
 // A Node is a part of a parsed query: an And, Or, Not, Term, Phrase, Prefix,
 // Wildcard, Fuzzy, Range, Boost or All (not a pointer to one).
 type Node interface{ node() }
@@ -113,19 +118,8 @@ func isField(name string) bool {
 // must not be met.
 func (t Text) Conditions() []Term {
 	var all []Term
-	var walk func(n Node)
-	walk = func(n Node) {
+	for n := range leaves(t.Tree()) {
 		switch n := n.(type) {
-		case And:
-			for _, m := range n.Nodes {
-				walk(m)
-			}
-		case Or:
-			for _, m := range n.Nodes {
-				walk(m)
-			}
-		case Boost:
-			walk(n.Node)
 		case Term:
 			if n.Field != "" {
 				all = append(all, n)
@@ -136,8 +130,32 @@ func (t Text) Conditions() []Term {
 			}
 		}
 	}
-	walk(t.Tree())
 	return all
+}
+
+// leaves returns the conditions in a tree, without those that must not be met and those
+// that only raise a rank.
+func leaves(n Node) iter.Seq[Node] {
+	return func(yield func(Node) bool) { visitLeaves(n, yield) }
+}
+
+// visitLeaves calls yield for the leaves of a tree until it returns false, and reports
+// whether it did not.
+func visitLeaves(n Node, yield func(Node) bool) bool {
+	each := func(nodes []Node) bool {
+		return !slices.ContainsFunc(nodes, func(m Node) bool { return !visitLeaves(m, yield) })
+	}
+	switch n := n.(type) {
+	case nil, Not:
+		return true
+	case And:
+		return each(n.Nodes)
+	case Or:
+		return each(n.Nodes)
+	case Boost:
+		return visitLeaves(n.Node, yield)
+	}
+	return yield(n)
 }
 
 // FileType returns the value of the field filetype that a user means: Fess's name of

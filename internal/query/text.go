@@ -231,24 +231,13 @@ func (t Text) Terms() []string {
 		return t.words
 	}
 	var words []string
-	var walk func(n Node)
-	walk = func(n Node) {
-		add := func(field, text string) {
-			if field == "" || field == "title" || field == "content" {
-				words = append(words, strings.Fields(text)...)
-			}
+	add := func(field, text string) {
+		if field == "" || field == "title" || field == "content" {
+			words = append(words, strings.Fields(text)...)
 		}
+	}
+	for n := range leaves(t.Tree()) {
 		switch n := n.(type) {
-		case And:
-			for _, m := range n.Nodes {
-				walk(m)
-			}
-		case Or:
-			for _, m := range n.Nodes {
-				walk(m)
-			}
-		case Boost:
-			walk(n.Node)
 		case Term:
 			add(n.Field, n.Text)
 		case Phrase:
@@ -259,6 +248,5 @@ func (t Text) Terms() []string {
 			add(n.Field, n.Text)
 		}
 	}
-	walk(t.Tree())
 	return words
 }

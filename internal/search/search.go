@@ -12,7 +12,9 @@
 package search
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -173,6 +175,21 @@ type Facets struct {
 	MinDocCount int      // minimum count; 0 means 1
 	Sort        string   // "count.desc" (also ""), "count.asc", "term.asc", "term.desc"
 	Missing     string   // name for documents without the field; "" means they are not counted
+}
+
+// Compare compares two counts of a field in the order of Sort. Equal counts are in the
+// order of their values.
+func (f *Facets) Compare(a, b Count) int {
+	term := strings.Compare(a.Value, b.Value)
+	switch f.Sort {
+	case "count.asc":
+		return cmp.Or(cmp.Compare(a.Count, b.Count), term)
+	case "term.asc":
+		return term
+	case "term.desc":
+		return -term
+	}
+	return cmp.Or(cmp.Compare(b.Count, a.Count), term)
 }
 
 // Geo restricts a search to documents near a point.

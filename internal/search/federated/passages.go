@@ -167,23 +167,15 @@ const (
 	leastPart = 0.1 // of its score that a hit without a word of the question keeps
 )
 
-// A ranking is what is known about the first entries of a merged list.
-type ranking struct {
-	*page
-	words  *words
-	chunks []passage.Chunk
-}
-
 // rank reads the texts of entries and scores their chunks. near reports whether words
 // that stand close together count more.
-func (t *texts) rank(ctx context.Context, w *words, list []entry, near bool) *ranking {
+func (t *texts) rank(ctx context.Context, w *words, list []entry, near bool) (*page, []passage.Chunk) {
 	t.need(ctx, list)
-	r := &ranking{page: &page{}, words: w}
+	p := &page{}
 	for i, e := range list {
-		r.add(i, e, t.read[e.ID])
+		p.add(i, e, t.read[e.ID])
 	}
-	r.chunks = r.score(w, near)
-	return r
+	return p, p.score(w, near)
 }
 
 // compare sorts the first entries of a merged list by their scores times those of their
@@ -191,7 +183,8 @@ func (t *texts) rank(ctx context.Context, w *words, list []entry, near bool) *ra
 func (t *texts) compare(ctx context.Context, w *words, list []entry) {
 	first := list[:min(compared, len(list))]
 	best, top := make([]float64, len(first)), 0.0
-	for _, c := range t.rank(ctx, w, first, false).chunks {
+	_, chunks := t.rank(ctx, w, first, false)
+	for _, c := range chunks {
 		best[c.Document] = max(best[c.Document], c.Score)
 		top = max(top, c.Score)
 	}
@@ -210,15 +203,16 @@ func (t *texts) choose(ctx context.Context, w *words, list []entry, budget int) 
 	if !slices.ContainsFunc(list, func(e entry) bool { return e.place != list[0].place || e.Passages == nil }) {
 		return nil // the member has chosen
 	}
-	r, best := t.rank(ctx, w, list, true), 0.0
+	p, chunks := t.rank(ctx, w, list, true)
+	best := 0.0
 	for _, e := range list {
 		best = max(best, e.score)
 	}
-	for i, c := range r.chunks { // a chunk of a better document precedes
-		r.chunks[i].Score *= math.Sqrt(list[c.Document].score / best)
+	for i, c := range chunks { // a chunk of a better document precedes
+		chunks[i].Score *= math.Sqrt(list[c.Document].score / best)
 	}
-	slices.SortStableFunc(r.chunks, func(a, b passage.Chunk) int { return cmp.Compare(b.Score, a.Score) })
-	chosen, err := passage.Choose(ctx, r, len(list), leading(r.chunks, len(list)), w.conditions, budget)
+	slices.SortStableFunc(chunks, func(a, b passage.Chunk) int { return cmp.Compare(b.Score, a.Score) })
+	chosen, err := passage.Choose(ctx, p, len(list), leading(chunks, len(list)), w.conditions, budget)
 	if err != nil {
 		return err
 	}

@@ -350,17 +350,6 @@ func sorted(f *search.Facets, counts map[string]int) []search.Count {
 			out = append(out, search.Count{Value: value, Count: n})
 		}
 	}
-	slices.SortFunc(out, func(a, b search.Count) int {
-		byTerm, byCount := cmp.Compare(a.Value, b.Value), cmp.Compare(a.Count, b.Count)
-		switch f.Sort {
-		case "term.asc":
-			return byTerm
-		case "term.desc":
-			return -byTerm
-		case "count.asc":
-			return cmp.Or(byCount, byTerm)
-		}
-		return cmp.Or(-byCount, byTerm)
-	})
+	slices.SortFunc(out, f.Compare)
 	return out[:min(cmp.Or(f.Size, defaultFacetSize), len(out))]
 }
