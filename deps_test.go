@@ -22,9 +22,10 @@ var deps = map[string]string{
 	// Vocabulary: no behaviour to speak of.
 	"errkind": "", "document": "", "search": "query document",
 
+	// Users and their rights.
+
 	// Configuration, logging, output and formats.
-	"config": "spell sanitize", "configfile": "", "logfile": "",
-	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
+	"config": "spell sanitize", "configfile": "atomicfile", "logfile": "", "atomicfile": "", "filelock": "", "spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
 	// Text processing without access to disk or network.
 	"extract":       "document extract/plain extract/charset extract/unpack extract/office extract/markup extract/mail extract/data extract/code extract/pdf",
@@ -96,7 +97,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// searchmcp sees search, never fess or index.
-	"searchmcp": "document search passage query content chunk job mcpserver compact sanitize spell",
+	"searchmcp": "audit document search passage query content chunk job mcpserver compact sanitize spell",
 
 	// Datasets: search and creation know no server; the tools know no files.
 	"dataset":       "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
@@ -107,14 +108,14 @@ var deps = map[string]string{
 	// cli that knows its keys.
 	"source":     "document repository site",
 	"repository": "sanitize",
-	"fessconfig": "config fess content fetch httpguard source",
+	"fessconfig": "config document fess content fetch httpguard source",
 
 	// A search service restricted to some labels.
 	"search/scope":     "document query search",
 	"search/federated": "analysis chunk document passage query relevance search",
 
 	// The knowledge base.
-	"kb":       "document index index/queue ingest query sanitize search",
+	"kb":       "access audit document filelock index index/queue ingest query sanitize search",
 	"kbserver": "httpguard kb",
 
 	// The web page of a server.
@@ -122,14 +123,14 @@ var deps = map[string]string{
 
 	// The client of the engine API, and the MCP tools over any base.
 	"kbclient": "kb compact httpclient sanitize",
-	"kbmcp":    "document kb mcpserver httpguard sanitize",
+	"kbmcp":    "access audit document kb mcpserver httpguard sanitize",
 
 	// What the servers serve: the data folder, the service of serve over it, and the
 	// bridge. They connect the packages above and know no flags.
 	"fessbridge": "analysis content document fess fessconfig searchmcp fetch job mcpserver query search",
 	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open repository sanitize search search/scope " +
 		"site terminal",
-	"serving": "datafolder document source repository site indexing search search/federated search/scope searchmcp fessserver job kb kbmcp kbserver console " +
+	"serving": "access audit metrics query users datafolder document source repository site indexing search search/federated search/scope searchmcp fessserver job kb kbmcp kbserver console " +
 		"mcpserver httpguard terminal",
 
 	// What goes wrong on the machine of a user: it asks the packages above.
@@ -146,7 +147,7 @@ var deps = map[string]string{
 	"search/searchtest": "query search document",
 	"fess/fesstest":     "fess/wire search document",
 	"mcpserver/mcptest": "", "terminal/terminaltest": "",
-	"kb/kbtest": "kb embed",
+	"kb/kbtest": "access document kb embed",
 
 	// A fake Fess server for manual tests.
 	"fess/fesstest/fakefess": "fess/fesstest search/searchtest document",
@@ -155,10 +156,12 @@ var deps = map[string]string{
 // restricted says which packages may import a module or package from outside.
 var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
+	"github.com/prometheus":                  "metrics",
 	"modernc.org/sqlite":                     "index/database",
+	"github.com/go-jose/go-jose":             "oauth",
 	"github.com/klauspost/compress":          "index",
 	"database/sql":                           "index index/database index/queue index/segments index/vectors",
-	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch site mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch doctor",
+	"net/http":                               "audit metrics httpclient httpguard oauth users mcpserver fess fessserver kbserver console fetch site mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch doctor",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",

@@ -8,6 +8,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
-// MaxSize is the maximum size of a file, in bytes.
+// MaxSize is the maximum size of a file, in bytes, unless [Options] name another.
 const MaxSize = 1 << 20
 
 // Options configure how a file is read. The zero Options expand no variables.
@@ -28,6 +29,11 @@ type Options struct {
 	// Env looks up an environment variable for ${NAME} in strings, like
 	// os.LookupEnv. nil means that no variable is set.
 	Env func(name string) (value string, ok bool)
+
+	MaxSize int // of the file, in bytes; 0 means MaxSize
+
+	// Nulls means that a key with the value null counts as a missing key.
+	Nulls bool
 }
 
 // ReadFile reads the named file like [Read]. If the file cannot be opened, the
@@ -47,19 +53,23 @@ func ReadFile(name string, into any, o Options) (*File, error) {
 //
 // A struct's fields are the permitted keys, named by their json tags. Keys
 // match without regard to case. Fields may be structs, pointers to them,
-// strings, booleans, integers, floats and slices of these. In strings, ${NAME}
+// strings, booleans, integers, floats and slices of these. A slice of structs of which
+// a string has the tag `config:"key"` is an object in the file: each of its members is
+// an element of the slice, in their order, and its name, in which case matters, is that
+// string. In strings, ${NAME}
 // stands for the environment variable NAME and $${ for "${". A byte order mark
 // is skipped.
 //
 // An error in the file is an [*Error]. It is of kind errkind.Invalid.
 func Read(name string, r io.Reader, into any, o Options) (*File, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
+	most := cmp.Or(o.MaxSize, MaxSize)
+	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading configuration %s: %w", name, err)
 	}
 	f := &File{name: name, data: bytes.TrimPrefix(data, []byte("\ufeff")), values: map[string]span{}}
-	if len(data) > MaxSize {
-		return nil, &Error{File: name, Want: fmt.Sprintf("a file of at most %d bytes", MaxSize)}
+	if len(data) > most {
+		return nil, &Error{File: name, Want: fmt.Sprintf("a file of at most %d bytes", most)}
 	}
 	if err := f.checkSyntax(); err != nil {
 		return nil, err
@@ -68,7 +78,7 @@ func Read(name string, r io.Reader, into any, o Options) (*File, error) {
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("reading configuration %s: decoding into a %T, want a pointer to a struct", name, into)
 	}
-	d := &decoder{file: f, dec: json.NewDecoder(bytes.NewReader(f.data)), env: o.Env}
+	d := &decoder{file: f, dec: json.NewDecoder(bytes.NewReader(f.data)), env: o.Env, nulls: o.Nulls}
 	if err := d.value("", v.Elem()); err != nil {
 		return nil, err
 	}

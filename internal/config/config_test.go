@@ -25,6 +25,7 @@ type settings struct {
 	Enabled bool     `json:"enabled"`
 	Extra   *extra   `json:"extra"`
 	Servers []extra  `json:"servers"`
+	People  []person `json:"people"`
 	Auth    struct {
 		AuthToken string   `json:"authToken"`
 		Tokens    []string `json:"tokens"`
@@ -33,6 +34,13 @@ type settings struct {
 
 type extra struct {
 	Name string `json:"name"`
+}
+
+type person struct {
+	Name   string   `config:"key"`
+	Age    int      `json:"age"`
+	SHA256 string   `json:"sha256"`
+	Tags   []string `json:"tags"`
 }
 
 func defaults() *settings {
@@ -68,6 +76,9 @@ func TestRead(t *testing.T) {
 		{"empty list replaces the default", `{"hosts":[]}`, func(s *settings) { s.Hosts = []string{} }},
 		{"pointer", `{"extra":{"name":"n"}}`, func(s *settings) { s.Extra = &extra{"n"} }},
 		{"list of objects", `{"servers":[{"name":"n"},{}]}`, func(s *settings) { s.Servers = []extra{{"n"}, {}} }},
+		{"named objects", `{"people":{"b":{"age":7},"B":{},"a.c d":{"tags":["x"]},"":{}}}`, func(s *settings) {
+			s.People = []person{{Name: "b", Age: 7}, {Name: "B"}, {Name: "a.c d", Tags: []string{"x"}}, {}}
+		}},
 		{"variable", `{"baseUrl":"http://${HOST}/${EMPTY}x","hosts":["${HOST}"]}`,
 			func(s *settings) { s.BaseURL, s.Hosts = "http://example.com/x", []string{"example.com"} }},
 		{"escaped variable", `{"baseUrl":"$${HOST} $$ $HOST $"}`,
@@ -101,10 +112,17 @@ func TestReadErrors(t *testing.T) {
 		// keys
 		{`{"limits":{"maxPagesize ":1}}`, `config.json:1:12: limits: unknown key "maxPagesize ", want "maxPageSize"`},
 		{`{"baseURI":1}`, `config.json:1:2: unknown key "baseURI", want "baseUrl"`},
-		{`{"zzz":1}`, `config.json:1:2: unknown key "zzz", want one of baseUrl, limits, hosts, enabled, extra, servers, auth`},
+		{`{"zzz":1}`, `config.json:1:2: unknown key "zzz", want one of baseUrl, limits, hosts, enabled, extra, servers, people, auth`},
 		{`{"servers":[{},{"nam":1}]}`, `config.json:1:17: servers[1]: unknown key "nam", want "name"`},
 		{"{\"enabled\":true,\n\"Enabled\":true}", `config.json:2:1: enabled: given twice, first in line 1`},
+		{"{\"people\":{\"ann\":{},\n\"ann\":{}}}", `config.json:2:1: people.ann: given twice, first in line 1`},
+		{`{"people":{"ann":{"aeg":1}}}`, `config.json:1:19: people.ann: unknown key "aeg", want "age"`},
 		// types
+		{`{"people":[]}`, `config.json:1:11: people: got a list, want an object`},
+		{`{"people":{"a.b c":{"age":"x"}}}`, `config.json:1:27: people."a.b c".age: got "x", want an integer`},
+		{`{"people":{"ann":5}}`, `config.json:1:18: people.ann: got 5, want an object`},
+		{`{"people":{"ann":{"tags":null}}}`, `config.json:1:26: people.ann.tags: got null, want a list`},
+		{`{"people":{"ann":{"sha256":5}}}`, `config.json:1:28: people.ann.sha256: got a value that is not shown, want a string`},
 		{`[]`, `config.json:1:1: got a list, want an object`},
 		{`"x"`, `config.json:1:1: got "x", want an object`},
 		{`{"limits":{"maxPageSize":"5"}}`, `config.json:1:26: limits.maxPageSize: got "5", want an integer`},
@@ -162,6 +180,27 @@ func TestReadBounds(t *testing.T) {
 	deep := strings.Repeat("[", 20_000)
 	if _, err = read(`{"x":`+deep, defaults()); err == nil {
 		t.Errorf("Read(deep nesting) succeeded")
+	}
+}
+
+// TestNulls checks that null counts as a missing key, and only if that is asked for.
+func TestNulls(t *testing.T) {
+	got := defaults()
+	f, err := config.Read("config.json", strings.NewReader(`{"baseUrl":null,"hosts":null,"extra":null,"limits":null,`+
+		`"people":{"ann":{"tags":null,"age":null}}}`), got, config.Options{Nulls: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaults()
+	want.People = []person{{Name: "ann"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("differs (-want +got):\n%s", diff)
+	}
+	if f.Has("extra") || f.Has("people.ann.age") || !f.Has("people.ann") {
+		t.Error("a value of null is in the file")
+	}
+	if _, err := config.Read("config.json", strings.NewReader("null"), got, config.Options{Nulls: true}); err == nil {
+		t.Error("a file with null has no error")
 	}
 }
 

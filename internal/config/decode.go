@@ -14,14 +14,19 @@ import (
 // A decoder decodes a file's tokens into a struct. The syntax of the file has
 // already been checked.
 type decoder struct {
-	file *File
-	dec  *json.Decoder
-	env  func(string) (string, bool)
+	file  *File
+	dec   *json.Decoder
+	env   func(string) (string, bool)
+	nulls bool // null counts as missing
 }
 
 // value decodes the next value into v; path is its key.
 func (d *decoder) value(path string, v reflect.Value) error {
 	start := d.skip()
+	if d.nulls && d.file.data[start] == 'n' && path != "" {
+		_, err := d.dec.Token()
+		return err
+	}
 	d.file.values[path] = span{start, len(d.file.data)}
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -36,7 +41,9 @@ func (d *decoder) value(path string, v reflect.Value) error {
 	switch c := d.file.data[start]; {
 	case c == '{' && v.Kind() == reflect.Struct:
 		err = d.object(path, v)
-	case c == '[' && v.Kind() == reflect.Slice:
+	case c == '{' && v.Kind() == reflect.Slice && keyOf(v.Type().Elem()) >= 0:
+		err = d.named(path, v)
+	case c == '[' && v.Kind() == reflect.Slice && keyOf(v.Type().Elem()) < 0:
 		err = d.list(path, v)
 	default:
 		return d.scalar(path, start, v, want)
@@ -48,7 +55,7 @@ func (d *decoder) value(path string, v reflect.Value) error {
 // wanted describes the values that v accepts.
 func (d *decoder) wanted(v reflect.Value) (string, error) {
 	switch {
-	case v.Kind() == reflect.Struct:
+	case v.Kind() == reflect.Struct, v.Kind() == reflect.Slice && keyOf(v.Type().Elem()) >= 0:
 		return "an object", nil
 	case v.Kind() == reflect.Slice:
 		return "a list", nil
@@ -85,7 +92,7 @@ func (d *decoder) object(path string, v reflect.Value) error {
 	if _, err := d.dec.Token(); err != nil { // the opening brace
 		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
 	}
-	seen := map[int]int{} // line of each field in the file
+	seen := map[int]int{} // offset of each field in the file
 	for d.dec.More() {
 		at := d.skip()
 		token, err := d.dec.Token()
@@ -98,18 +105,76 @@ func (d *decoder) object(path string, v reflect.Value) error {
 			return d.file.errorAt(at, unknownKey(path, key, names))
 		}
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		e := d.file.errorAt(at, &Error{Path: join(path, name)})
-		if line := seen[i]; line > 0 {
-			e.Reason = fmt.Sprintf("given twice, first in line %d", line)
-			return e
+		below := join(path, name)
+		if first, ok := seen[i]; ok {
+			return d.file.twice(at, first, below)
 		}
-		seen[i] = e.Line
-		if err := d.value(e.Path, v.Field(i)); err != nil {
+		seen[i] = at
+		if err := d.value(below, v.Field(i)); err != nil {
 			return err
 		}
 	}
 	_, err := d.dec.Token() // the closing brace
 	return err
+}
+
+// keyOf returns the field of a struct that has the name of a member of an object, or -1
+// if there is none.
+func keyOf(t reflect.Type) int {
+	if t.Kind() == reflect.Struct {
+		for i := range t.NumField() {
+			if t.Field(i).Tag.Get("config") == "key" {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// named decodes the members of a JSON object into the slice of structs v, replacing its
+// elements.
+func (d *decoder) named(path string, v reflect.Value) error {
+	if _, err := d.dec.Token(); err != nil { // the opening brace
+		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
+	}
+	element := v.Type().Elem()
+	key, all := keyOf(element), reflect.MakeSlice(v.Type(), 0, 4)
+	seen := map[string]int{} // offset of each member
+	for d.dec.More() {
+		at := d.skip()
+		token, err := d.dec.Token()
+		if err != nil {
+			return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
+		}
+		name := token.(string)
+		below := Member(path, name)
+		if first, ok := seen[name]; ok {
+			return d.file.twice(at, first, below)
+		}
+		seen[name] = at
+		member := reflect.New(element).Elem()
+		if err := d.value(below, member); err != nil {
+			return err
+		}
+		member.Field(key).SetString(name)
+		all = reflect.Append(all, member)
+	}
+	v.Set(all)
+	_, err := d.dec.Token() // the closing brace
+	return err
+}
+
+// plainName matches names that are written in a path as they are.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_@+-]{1,80}$`)
+
+// Member returns the path of the member of an object whose names are not those of
+// fields. A name with other characters than letters, digits, "_", "@", "+" and "-" is
+// quoted, and cut if it is long.
+func Member(path, name string) string {
+	if !plainName.MatchString(name) {
+		name = spell.Quote(name)
+	}
+	return join(path, name)
 }
 
 // unknownKey returns the error for a key that is not in names.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -54,6 +55,12 @@ func (f *File) Refuse(path, reason string) *Error {
 	return e
 }
 
+// twice returns the error for a key at an offset that is in the file before, at first.
+func (f *File) twice(at, first int, path string) *Error {
+	line := f.errorAt(first, &Error{}).Line
+	return f.errorAt(at, &Error{Path: path, Reason: fmt.Sprintf("given twice, first in line %d", line)})
+}
+
 // errorAt adds the position of the byte at off to e.
 func (f *File) errorAt(off int, e *Error) *Error {
 	off = min(off, len(f.data))
@@ -86,12 +93,12 @@ func (f *File) show(path string, at span) string {
 	return sanitize.Short(s, most, 4*most)
 }
 
-// secret reports whether the value of a key must not be shown: the name
-// contains token, key, password or secret, in any case. In a path with dots the
+// secret reports whether the value of a key must not be shown: the name contains
+// token, key, password, secret or sha256, in any case. In a path with dots the
 // last element counts.
 func secret(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexByte(path, '.')+1:])
-	for _, word := range []string{"token", "key", "password", "secret"} {
+	for _, word := range []string{"token", "key", "password", "secret", "sha256"} {
 		if strings.Contains(name, word) {
 			return true
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/knowhow-mcp/knowhow/internal/atomicfile"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
@@ -197,13 +198,13 @@ func makeFolders(dir string) (made int, err error) {
 
 // replace replaces the bytes of a file, which must still be old.
 func replace(path string, old, changed []byte, mode fs.FileMode) error {
-	var t *temporary
+	var t *atomicfile.Temporary
 	if changed != nil {
 		var err error
-		if t, err = prepare(path, changed, mode); err != nil {
+		if t, err = atomicfile.Prepare(path, changed, mode); err != nil {
 			return err
 		}
-		defer t.remove()
+		defer t.Remove()
 	}
 	now, _, err := read(path)
 	switch {
@@ -214,89 +215,16 @@ func replace(path string, old, changed []byte, mode fs.FileMode) error {
 	case changed == nil:
 		return os.Remove(path)
 	}
-	return t.commit()
-}
-
-// A temporary is a complete file that has not replaced the one at path yet.
-type temporary struct {
-	name, path string
-	committed  bool
-}
-
-// prepare writes a temporary beside the file at path, to disk.
-func prepare(path string, data []byte, mode fs.FileMode) (*temporary, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return nil, err
-	}
-	t := &temporary{name: f.Name(), path: path}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = keepOwner(f, path)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.remove()
-		return nil, err
-	}
-	return t, nil
-}
-
-// commit moves the temporary to its place.
-func (t *temporary) commit() error {
-	err := os.Rename(t.name, t.path)
-	if err != nil {
-		t.remove()
-		return err
-	}
-	t.committed = true
-	// The file is complete in any case, so the folder is synced as far as the
-	// system allows it.
-	if dir, err := os.Open(filepath.Dir(t.path)); err == nil {
-		_ = dir.Sync()
-		_ = dir.Close()
-	}
-	return nil
-}
-
-// remove removes the temporary if it was not committed.
-func (t *temporary) remove() {
-	if !t.committed {
-		_ = os.Remove(t.name)
-	}
+	return t.Commit()
 }
 
 // resolve follows links, also to a file that does not exist yet.
 func resolve(path string) (string, error) {
-	const most = 40 // links in a row, as in Linux
-	name, err := filepath.Abs(path)
+	real, err := atomicfile.Resolve(path)
 	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
+		return "", readError(path, err)
 	}
-	for range most {
-		dir, err := filepath.EvalSymlinks(filepath.Dir(name))
-		if errors.Is(err, fs.ErrNotExist) {
-			return name, nil
-		}
-		if err != nil {
-			return "", readError(path, err)
-		}
-		name = filepath.Join(dir, filepath.Base(name))
-		target, err := os.Readlink(name)
-		if err != nil { // no link, or nothing
-			return name, nil
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(dir, target)
-		}
-		name = target
-	}
-	return "", fmt.Errorf("reading %s: the link leads to itself; correct it: %w", path, errkind.Invalid)
+	return real, nil
 }
 
 // read returns the bytes and the permissions of a file; nil and 0600 if there is

@@ -73,6 +73,15 @@ func Missing(id string) error {
 	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
 }
 
+// CheckFrom returns an error of kind Conflict if the document has another label than
+// it must have.
+func (t Tagging) CheckFrom(label string) error {
+	if t.From != "" && t.From != label {
+		return fmt.Errorf("the document is no longer under the label %q: try again: %w", t.From, errkind.Conflict)
+	}
+	return nil
+}
+
 // CheckTagCount returns an error of kind Invalid if n is more tags than a
 // document can have.
 func CheckTagCount(n int) error {

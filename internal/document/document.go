@@ -3,6 +3,7 @@
 package document
 
 import (
+	"regexp"
 	"strings"
 	"time"
 )
@@ -141,6 +142,12 @@ type Stamp struct {
 // Equal reports whether two stamps are of the same state.
 func (s Stamp) Equal(t Stamp) bool { return s.Size == t.Size && s.ModTime.Equal(t.ModTime) }
 
+// labelPattern matches labels.
+var labelPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// ValidLabel reports whether s can be a label: whether Fess allows it as one.
+func ValidLabel(s string) bool { return labelPattern.MatchString(s) }
+
 // LabelTag returns the tag of a label: "collection:" followed by the label.
 // Every document has exactly one such tag, which is not stored.
 func LabelTag(label string) string { return labelTag + label }
@@ -162,6 +169,7 @@ type Change struct {
 // A Tagging changes only the tags and the label of a document.
 type Tagging struct {
 	ID     string   // of the document
+	From   string   // the label that the document must have; "" means any
 	Label  string   // the new label; "" keeps the current one; a document from a source cannot get another
 	Add    []string // a tag that the document has is ignored
 	Remove []string // a tag that the document does not have is ignored

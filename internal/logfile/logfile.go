@@ -1,7 +1,9 @@
 // Package logfile writes a server's log into a folder, one line for each event.
 // The file may be shared by several processes; a debug log has a separate file.
 //
-// Secrets are masked: attributes whose key looks like that of a secret, and
+// [File] is such a file with lines of any kind, for other records of a server.
+//
+// In a log, secrets are masked: attributes whose key looks like that of a secret, and
 // every occurrence of the registered secret values. Package cli opens a Log for
 // each server that it runs.
 package logfile
@@ -68,8 +70,8 @@ type Options struct {
 type Log struct {
 	*slog.Logger
 
-	path    string      // path of the file; "" if lines are written to the fallback
-	file    *appendFile // nil if lines are written to the fallback
+	path    string // path of the file; "" if lines are written to the fallback
+	file    *File  // nil if lines are written to the fallback
 	cleaner context.CancelFunc
 	done    sync.WaitGroup
 }
@@ -105,7 +107,7 @@ func Open(o Options) *Log {
 	if o.Debug {
 		elapsed = start
 	}
-	l.Logger = slog.New(newHandler(o, file, elapsed))
+	l.Logger = slog.New(newHandler(o, fallback{file, o.Fallback}, elapsed))
 	if o.RetainDays > 0 {
 		l.startCleaner(o)
 	}
@@ -113,7 +115,7 @@ func Open(o Options) *Log {
 }
 
 // openIn opens the file for o.
-func openIn(o Options, start time.Time) (*appendFile, error) {
+func openIn(o Options, start time.Time) (*File, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -122,9 +124,23 @@ func openIn(o Options, start time.Time) (*appendFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		return openAppend(path, 0, o.Fallback)
+		return OpenFile(FileOptions{Path: path})
 	}
-	return openAppend(filepath.Join(o.Dir, fileName), o.MaxBytes, o.Fallback)
+	return OpenFile(FileOptions{Path: filepath.Join(o.Dir, fileName), MaxBytes: o.MaxBytes})
+}
+
+// A fallback writes the lines that cannot be written to a file to another writer.
+type fallback struct {
+	file  *File
+	other io.Writer
+}
+
+// Write writes one line.
+func (f fallback) Write(line []byte) (int, error) {
+	if _, err := f.file.Write(line); err != nil {
+		return f.other.Write(line)
+	}
+	return len(line), nil
 }
 
 // createDebugFile creates an empty file named after start, and returns its
@@ -156,7 +172,7 @@ func (l *Log) Close() error {
 	if l.file == nil {
 		return nil
 	}
-	return l.file.close()
+	return l.file.Close()
 }
 
 // newHandler returns a handler that writes each record to w as one line in

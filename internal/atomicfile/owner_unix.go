@@ -1,19 +1,35 @@
 //go:build unix
 
-package configfile
+package atomicfile
 
 import (
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
 // keepOwner gives f the owner of the file at path, so that a file stays readable
-// for its user when an administrator changes it.
+// for its user when an administrator changes it. A new file gets the owner of its
+// folder, if the process may set any.
 func keepOwner(f *os.File, path string) error {
 	was, err := os.Stat(path)
 	if err != nil {
-		return nil // a new file
+		return inheritOwner(f)
 	}
+	return chown(f, was)
+}
+
+// inheritOwner gives a new file the owner of its folder, if the process may set any.
+func inheritOwner(f *os.File) error {
+	folder, err := os.Stat(filepath.Dir(f.Name()))
+	if err != nil || os.Geteuid() != 0 {
+		return nil
+	}
+	return chown(f, folder)
+}
+
+// chown gives f the owner of a file.
+func chown(f *os.File, was os.FileInfo) error {
 	is, err := f.Stat()
 	if err != nil {
 		return err

@@ -1,8 +1,11 @@
 //go:build !unix
 
-package configfile
+package atomicfile
 
 import "os"
 
 // keepOwner does nothing: the system has no owners that a program sets.
 func keepOwner(*os.File, string) error { return nil }
+
+// inheritOwner does nothing.
+func inheritOwner(*os.File) error { return nil }

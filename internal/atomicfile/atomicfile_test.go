@@ -1,9 +1,11 @@
-package configfile
+package atomicfile_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/knowhow-mcp/knowhow/internal/atomicfile"
 )
 
 // TestCrash checks that a program that ends before the new file is in its place
@@ -13,14 +15,14 @@ func TestCrash(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{}"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	temporary, err := prepare(path, []byte(`{"a": 1}`), 0o640)
+	temporary, err := atomicfile.Prepare(path, []byte(`{"a": 1}`), 0o640)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "{}" {
 		t.Errorf("before the end, the file has %q, %v", data, err)
 	}
-	if err := temporary.commit(); err != nil {
+	if err := temporary.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != `{"a": 1}` {

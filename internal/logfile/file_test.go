@@ -1,6 +1,7 @@
 package logfile
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
 
 // The test binary logs lines into a folder when this variable names one, so
@@ -128,4 +131,39 @@ func TestDay(t *testing.T) {
 			t.Errorf("%s has %q, want %q", name, got, want)
 		}
 	}
+}
+
+// A file whose last line was cut, for example when the machine lost power, is continued
+// on a new line. Only one File may have an exclusive file open.
+func TestExclusive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines.jsonl")
+	if err := os.WriteFile(path, []byte("cut"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(FileOptions{Path: path, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFile(FileOptions{Path: path, Exclusive: true}); !errors.Is(err, errkind.Conflict) {
+		t.Errorf("a second OpenFile() = %v, want a Conflict", err)
+	}
+	for _, line := range []string{"one\n", "two\n"} {
+		if _, err := f.Write([]byte(line)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(f.Close(), f.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Write([]byte("late\n")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Write() after Close() = %v", err)
+	}
+	if got := readLines(t, path); !slices.Equal(got, []string{"cut", "one", "two"}) {
+		t.Errorf("file has %q", got)
+	}
+	f, err = OpenFile(FileOptions{Path: path, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
 }
