@@ -40,7 +40,10 @@ func (e *examiner) port(ctx context.Context) []Finding {
 	}
 	conn.Close()
 	by := e.machine.listener(number)
-	if !isKnowhow(ctx, e.Addr) {
+	asking, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	scheme := httpguard.SchemeAt(asking, e.Addr)
+	if scheme == "" {
 		return []Finding{{Level: Warning, Subject: subject,
 			Message: fmt.Sprintf("%s is in use by another program%s, so %q cannot listen there", e.Addr, prefixed(": ",
 				e.foreign(by)),
@@ -50,6 +53,9 @@ func (e *examiner) port(ctx context.Context) []Finding {
 	}
 	findings := []Finding{ok(subject, "a server of %s listens on %s%s", e.Program, e.Addr, prefixed(", ",
 		e.foreign(by)))}
+	if scheme == "https" {
+		return findings // the name in its certificate is not known here
+	}
 	return append(findings, e.probe(ctx, "server", "http://"+net.JoinHostPort(host, service)+"/mcp",
 		e.tokenHeader())...)
 }
@@ -68,24 +74,6 @@ func (e *examiner) tokenHeader() map[string]string {
 		return nil
 	}
 	return map[string]string{"Authorization": "Bearer " + e.Token}
-}
-
-// isKnowhow reports whether a server of this program answers at an address of this
-// machine.
-func isKnowhow(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+httpguard.HealthPath, nil)
-	if err != nil {
-		return false
-	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 100))
-	return err == nil && string(body) == httpguard.Health
 }
 
 // server checks the server at the URL that the user named.

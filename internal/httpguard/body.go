@@ -17,6 +17,7 @@ const (
 	refusedBodyTime = 5 * time.Second  // for the body of any other request
 	pauseTime       = 30 * time.Second // for each part of a [LongBody]
 	longBodyTime    = time.Hour        // for all of a LongBody
+	endTime         = 5 * time.Second  // for the response when the context that Authenticate returned has ended
 
 	maxRefused = 8 << 20 // maximum bytes of a body that are read before its request is refused
 
@@ -48,9 +49,11 @@ func Drain(w http.ResponseWriter, r *http.Request, limit int64) {
 }
 
 // LongBody returns the body of a request that may take longer than others, such
-// as a file: up to an hour, with pauses of at most 30 seconds.
+// as a file: up to an hour, with pauses of at most 30 seconds. When the context of
+// the request has ended, the next read fails.
 func LongBody(w http.ResponseWriter, r *http.Request) io.ReadCloser {
-	return &longBody{ReadCloser: r.Body, conn: http.NewResponseController(w), end: time.Now().Add(longBodyTime)}
+	return &longBody{ReadCloser: r.Body, conn: http.NewResponseController(w), end: time.Now().Add(longBodyTime),
+		check: r.Context().Err}
 }
 
 // A longBody is a body whose deadline moves while it arrives.
@@ -59,9 +62,14 @@ type longBody struct {
 	conn *http.ResponseController
 	set  time.Time // when the deadline was set
 	end  time.Time
+
+	check func() error // returns an error if the request has ended
 }
 
 func (b *longBody) Read(p []byte) (int, error) {
+	if err := b.check(); err != nil {
+		return 0, err
+	}
 	if now := time.Now(); now.Sub(b.set) > time.Second {
 		b.set = now
 		deadline := now.Add(pauseTime)

@@ -40,9 +40,9 @@ func length(limit int64) http.Handler {
 // Bodies that do not end take a limited amount of memory. Short requests are
 // served meanwhile, and long ones as soon as others have ended.
 func TestUnfinishedBodies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	everyWay(t, func(t *testing.T, way func(httpguard.Options) httpguard.Options) {
 		const size = 4 << 20
-		s := serve(t, httpguard.Options{Routes: everything(length(size))})
+		s := serve(t, way(httpguard.Options{Routes: everything(length(size))}))
 		var unfinished []net.Conn
 		for range 16 { // 64 MiB
 			conn, err := s.dial()
@@ -83,15 +83,15 @@ func TestUnfinishedBodies(t *testing.T) {
 // A short body whose length was not announced takes no more of the budget than its length
 // while its request runs.
 func TestRoomOfUnannouncedBodies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	everyWay(t, func(t *testing.T, way func(httpguard.Options) httpguard.Options) {
 		release := make(chan struct{})
-		s := serve(t, httpguard.Options{Routes: everything(http.HandlerFunc(func(w http.ResponseWriter,
+		s := serve(t, way(httpguard.Options{Routes: everything(http.HandlerFunc(func(w http.ResponseWriter,
 			r *http.Request) {
 			if _, err := httpguard.ReadBody(r, 4<<20); err != nil {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 			<-release
-		}))})
+		}))}))
 		var clients sync.WaitGroup
 		for range 100 {
 			clients.Go(func() {
@@ -167,7 +167,10 @@ func TestRefusalsInLog(t *testing.T) {
 // A client that looks for metadata of this server learns without a token that
 // there is none.
 func TestWellKnown(t *testing.T) {
-	o := httpguard.Options{Token: "s3cret", Routes: everything(named("page"))}
+	withUsers(t, httpguard.Options{Token: "s3cret", Routes: everything(named("page"))}, testWellKnown)
+}
+
+func testWellKnown(t *testing.T, o httpguard.Options) {
 	for path, want := range map[string]int{
 		"/.well-known/oauth-protected-resource": 404, "/.well-known/oauth-protected-resource/mcp": 404,
 		"/.well-known":  404,

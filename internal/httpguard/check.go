@@ -1,6 +1,7 @@
 package httpguard
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -10,40 +11,70 @@ import (
 	"strings"
 )
 
-// check returns why a request is refused, or nil.
-func (s *Server) check(r *http.Request, route *Route) *Refusal {
-	switch {
-	case !route.Open && !s.authorized(r):
-		return &Refusal{NoToken, http.StatusUnauthorized,
-			"a bearer token is required, and this request has none or a wrong one"}
-	case !s.hostAllowed(r) && !(r.Host == "" && r.URL.Path == HealthPath):
-		return &Refusal{ForeignHost, http.StatusForbidden, hinted("the Host header names another host than this one",
-			s.o.HostHint)}
-	case !s.originAllowed(r):
-		return &Refusal{ForeignOrigin, http.StatusForbidden, hinted("requests from this web origin are not allowed",
-			s.o.OriginHint)}
-	case !siteAllowed(r):
-		return &Refusal{ForeignOrigin, http.StatusForbidden,
-			"a page of another site sent this request without an Origin header, " +
-				"type the address or send the request from a program"}
+// check returns the context for the handler, or why a request is refused. The context of a
+// refused request may be nil.
+func (s *Server) check(r *http.Request, route *Route) (context.Context, *Refusal) {
+	ctx := r.Context()
+	if !route.Open {
+		var f *Refusal
+		if ctx, f = s.authenticate(r); f != nil {
+			return ctx, f
+		}
 	}
-	return nil
+	return ctx, s.checkSender(r, route)
 }
 
-func hinted(message, hint string) string {
-	if hint == "" {
-		return message
+// authenticate returns the context for the handler, or why the token of a request is
+// refused.
+func (s *Server) authenticate(r *http.Request) (context.Context, *Refusal) {
+	switch {
+	case s.o.Authenticate != nil:
+		return s.o.Authenticate(r)
+	case !s.authorized(r):
+		return nil, &Refusal{Reason: NoToken, Status: http.StatusUnauthorized,
+			Message: "a bearer token is required, and this request has none or a wrong one"}
 	}
-	return message + ", " + hint
+	return r.Context(), nil
+}
+
+// checkSender returns why the Host of a request or the page that sent it is refused,
+// or nil.
+func (s *Server) checkSender(r *http.Request, route *Route) *Refusal {
+	forbidden := func(reason Reason, message, hint string) *Refusal {
+		if hint != "" {
+			message += ", " + hint
+		}
+		return &Refusal{Reason: reason, Status: http.StatusForbidden, Message: message}
+	}
+	switch {
+	case !s.hostAllowed(r) && !(r.Host == "" && r.URL.Path == HealthPath):
+		return forbidden(ForeignHost, "the Host header names another host than this one", s.o.HostHint)
+	case route.Public && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		return nil
+	case !s.originAllowed(r):
+		return forbidden(ForeignOrigin, "requests from this web origin are not allowed", s.o.OriginHint)
+	case !siteAllowed(r):
+		return forbidden(ForeignOrigin, "a page of another site sent this request without an Origin header",
+			"type the address or send the request from a program")
+	}
+	return nil
 }
 
 func (s *Server) authorized(r *http.Request) bool {
 	if s.o.Token == "" {
 		return true
 	}
+	given := sha256.Sum256([]byte(BearerToken(r)))
+	return subtle.ConstantTimeCompare(given[:], s.token[:]) == 1
+}
+
+// BearerToken returns the bearer token of a request (RFC 6750, section 2.1), or "".
+func BearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	given := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return subtle.ConstantTimeCompare(given[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }
 
 // hostAllowed reports whether the Host of a request is allowed. On a loopback
@@ -116,18 +147,24 @@ func siteAllowed(r *http.Request) bool {
 // requests of a page that is allowed, it adds the response headers that let the
 // page read the response.
 func (s *Server) cors(w http.ResponseWriter, r *http.Request, route *Route) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" || !s.hostAllowed(r) || !s.originAllowed(r) {
+	origin, methods := r.Header.Get("Origin"), route.Methods
+	if origin == "" || !s.hostAllowed(r) || !route.Public && !s.originAllowed(r) {
 		return false
 	}
 	h := w.Header()
+	if route.Public {
+		origin, methods = "*", "GET, HEAD"
+	} else {
+		h.Set("Vary", "Origin")
+	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", route.Expose)
-	h.Set("Vary", "Origin")
+	if route.Expose != "" {
+		h.Set("Access-Control-Expose-Headers", route.Expose)
+	}
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
-	h.Set("Access-Control-Allow-Methods", route.Methods)
+	h.Set("Access-Control-Allow-Methods", methods)
 	h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
 	h.Set("Access-Control-Max-Age", "7200") // seconds; browsers allow no more
 	w.WriteHeader(http.StatusNoContent)

@@ -19,7 +19,7 @@ func TestChecks(t *testing.T) {
 	o := httpguard.Options{Token: "s3cret", AllowedOrigins: []string{"https://app.example/"},
 		AllowedHosts: []string{"Knowhow.local"},
 		Routes:       everything(named("page"))}
-	for _, tc := range []struct {
+	tests := []struct {
 		name          string
 		listener      net.IP
 		authorization string
@@ -79,23 +79,27 @@ func TestChecks(t *testing.T) {
 		{"other name of the domain", local, "Bearer s3cret", "knowhow.local", "", "same-site", 403},
 		{"other name of the domain outside", outside, "Bearer s3cret", "search.example", "", "same-site", 403},
 		{"image of another site outside", outside, "Bearer s3cret", "search.example", "", "cross-site", 403},
-	} {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			r := from(httptest.NewRequest(method, "/", nil), tc.listener)
-			r.Host = tc.host
-			r.Header.Set("Authorization", tc.authorization)
-			for key, value := range map[string]string{"Origin": tc.origin, "Sec-Fetch-Site": tc.fetch} {
-				if value != "" {
-					r.Header.Set(key, strings.TrimPrefix(value, "-"))
+	}
+	withUsers(t, o, func(t *testing.T, o httpguard.Options) {
+		for _, tc := range tests {
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				r := from(httptest.NewRequest(method, "/", nil), tc.listener)
+				r.Host = tc.host
+				r.Header.Set("Authorization", tc.authorization)
+				for key, value := range map[string]string{"Origin": tc.origin, "Sec-Fetch-Site": tc.fetch} {
+					if value != "" {
+						r.Header.Set(key, strings.TrimPrefix(value, "-"))
+					}
+				}
+				w := answer(o, r)
+				want := map[bool]string{true: challengeOf(o)}[tc.status == 401]
+				if got := w.Header().Get("WWW-Authenticate"); w.Code != tc.status || got != want {
+					t.Errorf("%s: %s = %d with WWW-Authenticate %q, want %d %q", tc.name, method, w.Code, got, tc.status,
+						want)
 				}
 			}
-			w := answer(o, r)
-			if w.Code != tc.status || (w.Code == 401) != (w.Header().Get("WWW-Authenticate") == "Bearer") {
-				t.Errorf("%s: %s = %d with WWW-Authenticate %q, want %d", tc.name, method, w.Code,
-					w.Header().Get("WWW-Authenticate"), tc.status)
-			}
 		}
-	}
+	})
 }
 
 func TestTwoOrigins(t *testing.T) {
@@ -161,6 +165,10 @@ func TestRefusals(t *testing.T) {
 // The health check requires no token, but refuses web pages.
 func TestHealth(t *testing.T) {
 	o := httpguard.Options{Token: "s3cret", Routes: everything(named("page"))}
+	withUsers(t, o, testHealth)
+}
+
+func testHealth(t *testing.T, o httpguard.Options) {
 	for _, tc := range []struct {
 		method, host, header string
 		status               int
@@ -199,6 +207,10 @@ func TestRoutes(t *testing.T) {
 		{Path: "/", Open: true, Handler: named("root")}, {Path: "/", Tree: true, Handler: named("rest")},
 		{Path: httpguard.HealthPath, Handler: named("not reached")},
 	}}
+	withUsers(t, o, testRoutes)
+}
+
+func testRoutes(t *testing.T, o httpguard.Options) {
 	for path, want := range map[string]string{
 		"/mcp": "all", "/mcp/": "one", "/mcp/x": "one", "/mcp//x": "one", "/mcp/../fess": "one", "/mcpx": "rest",
 		"/fess": "fess", "/fess/": "fess", "/fess//api": "fess", "/fess/deep": "deep", "/fess/deep/er": "deep",
@@ -221,7 +233,10 @@ func TestRoutes(t *testing.T) {
 
 // A route without Methods has no CORS headers.
 func TestNoCORS(t *testing.T) {
-	o := httpguard.Options{Token: "s3cret", Routes: everything(named("page"))}
+	withUsers(t, httpguard.Options{Token: "s3cret", Routes: everything(named("page"))}, testNoCORS)
+}
+
+func testNoCORS(t *testing.T, o httpguard.Options) {
 	for _, token := range []string{"", "s3cret"} {
 		r := newRequest("OPTIONS", "/")
 		r.Header.Set("Origin", "http://localhost")

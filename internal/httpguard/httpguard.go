@@ -1,8 +1,8 @@
 // Package httpguard serves HTTP handlers to authorized clients. Before a
-// handler is called, the package checks the bearer token of the request, its
-// Host (against DNS rebinding) and the web page that sent it. It limits the
-// time in which headers and bodies must arrive, answers health checks, and
-// shuts down gracefully.
+// handler is called, the package checks who sent the request (a bearer token, or
+// what [Options].Authenticate demands), its Host (against DNS rebinding) and the
+// web page that sent it. It limits the time in which headers and bodies must
+// arrive, answers health checks, and shuts down gracefully.
 //
 // Handlers do not deal with tokens. A [Route] mounts a handler and has a
 // function that writes refusals in the form that the clients of the handler
@@ -14,6 +14,7 @@ import (
 	"crypto/sha256"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,6 +40,15 @@ const wellKnownPath = "/.well-known"
 // Options configures a [Server].
 type Options struct {
 	Token string // the bearer token that requests must carry; "" requires none
+
+	// Authenticate, if set, is called in place of the comparison with Token, for
+	// every route that is not Open and for paths without a route. It returns the
+	// context for the handler, derived from that of the request, or why the request
+	// is refused, and then a context only for Refused, which may be nil. It can end the context before the request ends: a handler must
+	// then return, and what it sends must arrive within 5 seconds. Handlers of Open
+	// routes get the context of the request itself.
+	Authenticate func(*http.Request) (context.Context, *Refusal)
+
 	// origins of web pages that may send requests, besides those of this server,
 	// for example "https://app.example"
 	AllowedOrigins []string
@@ -53,6 +63,8 @@ type Options struct {
 
 	Routes []Route
 
+	TLS *Certificate // of the listener; nil means no TLS
+
 	// Refuse writes the refusals of routes that have no Refuse function, of
 	// paths without a route, and of HealthPath. nil writes plain text.
 	Refuse RefuseFunc
@@ -61,7 +73,12 @@ type Options struct {
 	// Grace is how long the server then waits for cancelled requests.
 	Drain, Grace time.Duration
 
-	// Log receives refused requests, at most 20 a minute; nil discards.
+	// Refused, if set, is called for each request that is refused before it reaches
+	// the handler of a route. Its context is that of Authenticate, if there is one.
+	Refused func(r *http.Request, status int)
+
+	// Log receives refused requests, at most 20 a minute, and as many failed
+	// handshakes of TLS; nil discards.
 	Log *slog.Logger
 }
 
@@ -73,6 +90,11 @@ type Route struct {
 	Path string // clean, for example "/mcp"; only this path
 	Tree bool   // also all paths below Path; of several trees that match, the longest is used
 	Open bool   // requires no token
+
+	// Public makes the route Open, and lets web pages of every origin read it with
+	// GET and HEAD (CORS without credentials), as metadata for clients in browsers
+	// needs. The Host is checked.
+	Public bool
 
 	// Handler serves the requests that are not refused. Their paths are as
 	// the client sent them, including repeated slashes and dots: nothing is
@@ -95,7 +117,7 @@ type Route struct {
 
 // A RefuseFunc writes a refusal as the response: the status, and the message in
 // the form that the clients of a handler understand. The headers
-// WWW-Authenticate and Allow are already set.
+// WWW-Authenticate and Allow and those of the refusal are already set.
 type RefuseFunc func(http.ResponseWriter, *http.Request, Refusal)
 
 // A Reason is why a request is refused.
@@ -106,8 +128,11 @@ const (
 	NoToken       Reason = iota // 401: the token is missing or wrong
 	ForeignHost                 // 403: the Host names another machine
 	ForeignOrigin               // 403: the request was sent by a web page that is not allowed
+	NoRight                     // 403: the client is known and has no right
 	NotFound                    // 404
 	WrongMethod                 // 405
+	Overloaded                  // 429: the client sends too many requests
+	Unavailable                 // 503: whether the request is allowed cannot be found out now
 )
 
 // A Refusal describes why a request is refused.
@@ -115,13 +140,18 @@ type Refusal struct {
 	Reason  Reason
 	Status  int    // the HTTP status
 	Message string // for the client; says what to do
+
+	// Header is added to the response, for example WWW-Authenticate or Retry-After.
+	// Its names are canonical.
+	Header http.Header
 }
 
 // A Server serves routes to authorized clients. Create one with [New].
 type Server struct {
-	o      Options
-	token  [sha256.Size]byte // hashes have the same length, so comparing them takes constant time
-	health Route
+	o       Options
+	token   [sha256.Size]byte // hashes have the same length, so comparing them takes constant time
+	health  Route
+	nothing Route // of paths without a route
 
 	bodies   *semaphore.Weighted // bytes that the bodies of running requests may take
 	refusals refusals            // in the log
@@ -137,8 +167,10 @@ func New(o Options) *Server {
 	}
 	o.AllowedHosts, o.AllowedOrigins, o.Routes = lower(o.AllowedHosts), lower(o.AllowedOrigins), slices.Clone(o.Routes)
 	for i := range o.Routes {
-		if o.Routes[i].Refuse == nil {
-			o.Routes[i].Refuse = o.Refuse
+		route := &o.Routes[i]
+		route.Open = route.Open || route.Public
+		if route.Refuse == nil {
+			route.Refuse = o.Refuse
 		}
 	}
 	// Clients look for metadata there, and must learn without a token that there
@@ -146,29 +178,37 @@ func New(o Options) *Server {
 	o.Routes = append(o.Routes, Route{Path: wellKnownPath, Tree: true, Open: true, Refuse: o.Refuse})
 	s := &Server{o: o, token: sha256.Sum256([]byte(o.Token)), bodies: semaphore.NewWeighted(maxBodies)}
 	s.health = Route{Path: HealthPath, Open: true, Handler: http.HandlerFunc(s.serveHealth), Refuse: o.Refuse}
+	s.nothing = Route{Refuse: o.Refuse}
 	return s
 }
 
 // ServeHTTP implements [http.Handler]. It checks, in this order, the path
-// (404), the token (401), the Host and the page that sent the request (403). A
-// preflight request of an allowed page is answered before the token is checked,
-// because it has none.
+// (404), the token (401), the Host and the page that sent the request (403). With
+// Authenticate, the path is checked last. A preflight request of an allowed page is
+// answered before the token is checked, because it has none.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limitBody(w, r, refusedBodyTime)
 	route := s.route(r.URL.Path)
-	if route == nil {
+	if route == nil && s.o.Authenticate == nil {
 		s.refuse(w, r, s.o.Refuse, s.notFound())
 		return
 	}
-	if route.Methods != "" && s.cors(w, r, route) {
+	if route == nil {
+		route = &s.nothing
+	}
+	if (route.Methods != "" || route.Public) && s.cors(w, r, route) {
 		return
 	}
-	if f := s.check(r, route); f != nil {
+	ctx, f := s.check(r, route)
+	if f == nil && route.Handler == nil {
+		notFound := s.notFound()
+		f = &notFound
+	}
+	if f != nil {
+		if ctx != nil {
+			r = r.WithContext(ctx)
+		}
 		s.refuse(w, r, route.Refuse, *f)
-		return
-	}
-	if route.Handler == nil {
-		s.refuse(w, r, route.Refuse, s.notFound())
 		return
 	}
 	if !route.Open {
@@ -176,10 +216,33 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	held := &held{budget: s.bodies}
 	defer func() { held.release(held.bytes) }()
+	defer limitEnd(ctx, w, r)()
 	answer := &answer{ResponseWriter: w}
-	route.Handler.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), heldKey{}, held)))
+	route.Handler.ServeHTTP(answer, r.WithContext(context.WithValue(ctx, heldKey{}, held)))
 	if message := noted[answer.status]; message != "" {
 		s.refusals.log(s.o.Log, slog.LevelWarn, r, answer.status, message)
+	}
+}
+
+// limitEnd limits the time in which a response must be read when ctx ends before the
+// request does. Otherwise a client that does not read would keep its handler. The
+// returned function removes the limit.
+func limitEnd(ctx context.Context, w http.ResponseWriter, r *http.Request) func() {
+	if ctx == r.Context() {
+		return func() {}
+	}
+	conn, set := http.NewResponseController(w), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(set)
+		if r.Context().Err() == nil {
+			_ = conn.SetWriteDeadline(time.Now().Add(endTime)) // without a connection, there is nothing to wait for
+		}
+	})
+	return func() {
+		if !stop() {
+			<-set
+			_ = conn.SetWriteDeadline(time.Time{})
+		}
 	}
 }
 
@@ -216,27 +279,38 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, write RefuseFunc
 	if f.Reason == NoToken {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	maps.Copy(w.Header(), f.Header)
+	if s.o.Refused != nil {
+		s.o.Refused(r, f.Status)
+	}
 	Drain(w, r, maxRefused)
 	write(w, r, f)
 }
 
+// notFound returns the refusal of a path at which nothing is served. With
+// Authenticate, it names no paths, because the client may not have the right to use
+// them.
 func (s *Server) notFound() Refusal {
+	f := Refusal{Reason: NotFound, Status: http.StatusNotFound, Message: "nothing is served at this path"}
+	if s.o.Authenticate != nil {
+		return f
+	}
 	var paths []string
 	for _, route := range s.o.Routes {
 		if route.Handler != nil && !slices.Contains(paths, route.Path) {
 			paths = append(paths, route.Path)
 		}
 	}
-	return Refusal{NotFound, http.StatusNotFound, "nothing is served at this path, use " +
-		strings.Join(append(paths, HealthPath), " or ")}
+	f.Message += ", use " + strings.Join(append(paths, HealthPath), " or ")
+	return f
 }
 
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		Drain(w, r, maxRefused)
-		s.o.Refuse(w, r, Refusal{WrongMethod, http.StatusMethodNotAllowed,
-			"this method is not allowed here, use GET or HEAD"})
+		s.o.Refuse(w, r, Refusal{Reason: WrongMethod, Status: http.StatusMethodNotAllowed,
+			Message: "this method is not allowed here, use GET or HEAD"})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

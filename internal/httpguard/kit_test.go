@@ -3,6 +3,7 @@ package httpguard_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
@@ -50,9 +52,28 @@ func (m *memory) dial() (net.Conn, error) {
 // A served is a server that serves on a memory.
 type served struct {
 	*memory
-	end  func() // ends the server
-	done chan error
+	end    func() // ends the server
+	done   chan error
+	client *tls.Config // nil: without TLS
 }
+
+// dial returns a connection, or an error if the listener is closed.
+func (s *served) dial() (net.Conn, error) {
+	conn, err := s.memory.dial()
+	if err == nil && s.client != nil {
+		conn = encrypted{tls.Client(conn, s.client), conn}
+	}
+	return conn, err
+}
+
+// An encrypted is a TLS connection that is closed at once: on a memory, nothing is
+// buffered, so both sides would wait for the other to read their last message.
+type encrypted struct {
+	net.Conn
+	raw net.Conn
+}
+
+func (e encrypted) Close() error { return e.raw.Close() }
 
 // serve serves until the test ends.
 func serve(t *testing.T, o httpguard.Options) *served {
@@ -60,6 +81,9 @@ func serve(t *testing.T, o httpguard.Options) *served {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &served{memory: &memory{conns: make(chan net.Conn), done: make(chan struct{})}, end: cancel,
 		done: make(chan error, 1)}
+	if o.TLS != nil {
+		s.client = clientConfig()
+	}
 	go func() { s.done <- httpguard.New(o).Serve(ctx, s.memory) }()
 	t.Cleanup(func() {
 		cancel()
@@ -101,6 +125,68 @@ func talk(conn io.Writer, from *bufio.Reader, sent string) (int, string) {
 		return 0, string(body)
 	}
 	return res.StatusCode, string(body)
+}
+
+// challenge is the WWW-Authenticate of the refusals of authenticate.
+const challenge = `Bearer resource_metadata="https://knowhow.example/.well-known/oauth-protected-resource"`
+
+// caller is the context key of the token of a request that authenticate accepts.
+type caller struct{}
+
+// authenticate makes a server authenticate requests by a function that demands the
+// same token.
+func authenticate(o httpguard.Options) httpguard.Options {
+	token := o.Token
+	o.Token = "n0t compared"
+	o.Authenticate = func(r *http.Request) (context.Context, *httpguard.Refusal) {
+		if token != "" && httpguard.BearerToken(r) != token {
+			return nil, &httpguard.Refusal{Reason: httpguard.NoToken, Status: 401,
+				Message: "a bearer token is required, and this request has none or a wrong one",
+				Header:  http.Header{"Www-Authenticate": {challenge}}}
+		}
+		return context.WithValue(r.Context(), caller{}, token), nil
+	}
+	return o
+}
+
+// withUsers runs a test with options that demand a token, and with a function that
+// demands the same one.
+func withUsers(t *testing.T, o httpguard.Options, test func(*testing.T, httpguard.Options)) {
+	t.Helper()
+	t.Run("token", func(t *testing.T) { test(t, o) })
+	t.Run("users", func(t *testing.T) { test(t, authenticate(o)) })
+}
+
+// everyWay runs a test of connections in bubbles: with a token and with users, without
+// TLS and with it. way changes the options of the server.
+func everyWay(t *testing.T, test func(t *testing.T, way func(httpguard.Options) httpguard.Options)) {
+	t.Helper()
+	cert, key := writeCertificate(t, newCertificate(t, nil))
+	for _, withTLS := range []bool{false, true} {
+		for _, users := range []bool{false, true} {
+			t.Run(fmt.Sprintf("tls=%v,users=%v", withTLS, users), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					test(t, func(o httpguard.Options) httpguard.Options {
+						if users {
+							o = authenticate(o)
+						}
+						if withTLS {
+							o.TLS = loadCertificate(t, cert, key)
+						}
+						return o
+					})
+				})
+			})
+		}
+	}
+}
+
+// challengeOf returns the WWW-Authenticate of the refusals of a server.
+func challengeOf(o httpguard.Options) string {
+	if o.Authenticate != nil {
+		return challenge
+	}
+	return "Bearer"
 }
 
 // newRequest returns a request that was received on the loopback address.

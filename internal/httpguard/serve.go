@@ -2,9 +2,10 @@ package httpguard
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"runtime"
@@ -69,6 +70,10 @@ func listenError(addr string, err error) error {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
+	if s.o.TLS != nil {
+		// An http.Server ends a handshake after ReadHeaderTimeout, and answers plain HTTP.
+		l = tls.NewListener(l, s.o.TLS.config())
+	}
 	// Connections are counted, because an http.Server does not wait for their
 	// goroutines. Each is counted before the http.Server's Serve returns.
 	var open sync.WaitGroup
@@ -78,7 +83,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return work },
-		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(&serverLog{log: s.o.Log}, "", 0),
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:

@@ -3,6 +3,7 @@ package httpguard_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -67,14 +68,19 @@ func TestSlowClients(t *testing.T) {
 		{"refused body with Expect", read, post("/", 100, "Expect: 100-continue\r\n"), 401, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			everyWay(t, func(t *testing.T, way func(httpguard.Options) httpguard.Options) {
 				routes := everything(tc.h)
 				routes[0].Methods = "GET, POST"
-				s := serve(t, httpguard.Options{Token: "s3cret", Routes: routes})
+				o := way(httpguard.Options{Token: "s3cret", Routes: routes})
+				want := tc.status
+				if o.Authenticate != nil && tc.status == 404 {
+					want = 401 // a path without a route
+				}
+				s := serve(t, o)
 				start := time.Now()
 				status, body := s.exchange(t, tc.sent)
-				if took := time.Since(start); status != tc.status || took != tc.after {
-					t.Errorf("answered %d %s after %v, want %d after %v", status, body, took, tc.status, tc.after)
+				if took := time.Since(start); status != want || took != tc.after {
+					t.Errorf("answered %d %s after %v, want %d after %v", status, body, took, want, tc.after)
 				}
 			})
 		})
@@ -84,7 +90,7 @@ func TestSlowClients(t *testing.T) {
 // The deadline of a body is removed after the body. It interrupts neither a
 // long call nor a stream nor the next request on the connection.
 func TestBodyDeadlineIsRemoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	everyWay(t, func(t *testing.T, way func(httpguard.Options) httpguard.Options) {
 		long := wait(10 * time.Minute)
 		stream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			for i := range 5 {
@@ -97,8 +103,8 @@ func TestBodyDeadlineIsRemoved(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 			}
 		})
-		s := serve(t, httpguard.Options{Routes: []httpguard.Route{{Path: "/long", Handler: long}, {Path: "/stream",
-			Handler: stream}}})
+		s := serve(t, way(httpguard.Options{Routes: []httpguard.Route{{Path: "/long", Handler: long}, {Path: "/stream",
+			Handler: stream}}}))
 		conn, err := s.dial()
 		if err != nil {
 			t.Fatal(err)
@@ -126,14 +132,14 @@ func TestBodyDeadlineIsRemoved(t *testing.T) {
 // A client that closes its connection ends its request, with a deadline or
 // without one.
 func TestClientLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	everyWay(t, func(t *testing.T, way func(httpguard.Options) httpguard.Options) {
 		left := make(chan error, 1)
 		h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
 			left <- context.Cause(r.Context())
 		})
-		s := serve(t, httpguard.Options{Routes: everything(h)})
+		s := serve(t, way(httpguard.Options{Routes: everything(h)}))
 		for _, sent := range []string{post("/", 3) + "abc", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"} {
 			conn, err := s.dial()
 			if err != nil {
@@ -154,18 +160,27 @@ func TestClientLeaves(t *testing.T) {
 // A client that sends all of its body before it reads the response gets the
 // status of a refusal, not a broken connection.
 func TestLargeRefusedBody(t *testing.T) {
+	cert, key := writeCertificate(t, newCertificate(t, nil))
+	o := httpguard.Options{Token: "s3cret", Routes: everything(wait(0))}
+	withUsers(t, o, testLargeRefusedBody)
+	o.TLS = loadCertificate(t, cert, key)
+	withUsers(t, o, testLargeRefusedBody)
+}
+
+func testLargeRefusedBody(t *testing.T, o httpguard.Options) {
 	l, err := httpguard.Listen(t.Context(), "127.0.0.1", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() {
-		done <- httpguard.New(httpguard.Options{Token: "s3cret", Routes: everything(wait(0))}).Serve(ctx, l)
-	}()
+	go func() { done <- httpguard.New(o).Serve(ctx, l) }()
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if o.TLS != nil {
+		conn = tls.Client(conn, clientConfig())
 	}
 	defer conn.Close()
 	const size = 7 << 20
@@ -188,10 +203,15 @@ func TestLargeRefusedBody(t *testing.T) {
 // "OPTIONS *" has no path of a route, so it must not be answered without the
 // checks.
 func TestGeneralOptions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := serve(t, httpguard.Options{Token: "s3cret", Routes: everything(named("page"))})
-		if status, body := s.exchange(t, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n"); status != 404 {
-			t.Errorf("OPTIONS * = %d %s, want 404", status, body)
+	everyWay(t, func(t *testing.T, way func(httpguard.Options) httpguard.Options) {
+		o := way(httpguard.Options{Token: "s3cret", Routes: everything(named("page"))})
+		want := 404
+		if o.Authenticate != nil {
+			want = 401
+		}
+		s := serve(t, o)
+		if status, body := s.exchange(t, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n"); status != want {
+			t.Errorf("OPTIONS * = %d %s, want %d", status, body, want)
 		}
 	})
 }
@@ -212,7 +232,7 @@ func TestServeEnds(t *testing.T) {
 		{"stubborn request", stubborn, 0, "", 5 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			everyWay(t, func(t *testing.T, way func(httpguard.Options) httpguard.Options) {
 				var order []string
 				routes := everything(tc.h)
 				for _, name := range []string{"first", "second"} {
@@ -225,7 +245,7 @@ func TestServeEnds(t *testing.T) {
 							return errors.New("cannot")
 						}})
 				}
-				s := serve(t, httpguard.Options{Routes: routes, Drain: 3 * time.Second, Grace: 2 * time.Second})
+				s := serve(t, way(httpguard.Options{Routes: routes, Drain: 3 * time.Second, Grace: 2 * time.Second}))
 				var client sync.WaitGroup
 				client.Go(func() {
 					status, answer := s.exchange(t, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
