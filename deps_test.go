@@ -23,9 +23,11 @@ var deps = map[string]string{
 	"errkind": "", "document": "", "search": "query document",
 
 	// Users and their rights.
+	"access": "atomicfile config document filelock", "audit": "logfile sanitize",
 
 	// Configuration, logging, output and formats.
-	"config": "spell sanitize", "configfile": "atomicfile", "logfile": "", "atomicfile": "", "filelock": "", "spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
+	"config": "spell sanitize", "configfile": "atomicfile", "logfile": "", "atomicfile": "", "filelock": "", "metrics": "audit",
+	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
 	// Text processing without access to disk or network.
 	"extract":       "document extract/plain extract/charset extract/unpack extract/office extract/markup extract/mail extract/data extract/code extract/pdf",
@@ -78,6 +80,7 @@ var deps = map[string]string{
 	"fess":       "fess/wire search query httpclient",
 	"fess/wire":  "search",
 	"httpguard":  "sanitize",
+	"oauth":      "httpclient httpguard sanitize",
 	"fessserver": "fess/wire httpguard search query sanitize",
 	"mcpserver":  "httpguard schema compact spell sanitize",
 
