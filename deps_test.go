@@ -100,6 +100,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// searchmcp sees search, never fess or index.
+	"users":     "access audit httpguard mcpserver oauth",
 	"searchmcp": "audit document search passage query content chunk job mcpserver compact sanitize spell",
 
 	// Datasets: search and creation know no server; the tools know no files.

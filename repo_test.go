@@ -2,10 +2,13 @@ package knowhow_test
 
 import (
 	"bytes"
+	"encoding/xml"
+	"errors"
 	"go/ast"
 	"go/format"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -146,5 +149,75 @@ func TestLinks(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestGuides checks that each guide that the README lists has one picture and fits
+// on a screen.
+func TestGuides(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(readme), "\n## Guides\n")
+	list, _, _ = strings.Cut(list, "\n## ")
+	guides := regexp.MustCompile(`\]\((docs/[a-z-]+\.md)\)`).FindAllStringSubmatch(list, -1)
+	if len(guides) < 13 {
+		t.Fatalf("README.md lists %d guides, want at least 13", len(guides))
+	}
+	picture := regexp.MustCompile(`(?m)^!\[[^\]]+\]\(\.\./(assets/[a-z-]+\.(svg|png))\)$`)
+	for _, m := range guides {
+		text, err := os.ReadFile(m[1])
+		if err != nil {
+			t.Error(err) // TestLinks checks pictures
+			continue
+		}
+		if n := len(picture.FindAll(text, -1)); n != 1 {
+			t.Errorf("%s has %d pictures with an alternative text, want 1", m[1], n)
+		}
+		if n := bytes.Count(text, []byte("\n")); n > 65 {
+			t.Errorf("%s has %d lines, want at most 65: move details to a page of the reference", m[1], n)
+		}
+	}
+}
+
+// TestPictures checks that drawings are small, and that they show the same
+// everywhere: they have no scripts and refer to no other file.
+func TestPictures(t *testing.T) {
+	files, err := filepath.Glob("assets/*.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > 8192 {
+			t.Errorf("%s has %d bytes, want at most 8192", file, len(text))
+		}
+		decoder := xml.NewDecoder(bytes.NewReader(text))
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			start, ok := token.(xml.StartElement)
+			if !ok {
+				continue
+			}
+			switch start.Name.Local {
+			case "svg", "title", "rect", "circle", "path", "text", "tspan", "defs", "marker":
+			default:
+				t.Errorf("%s has the element %s", file, start.Name.Local)
+			}
+			for _, attr := range start.Attr {
+				if attr.Name.Local == "href" || strings.HasPrefix(attr.Name.Local, "on") {
+					t.Errorf("%s has the attribute %s", file, attr.Name.Local)
+				}
+			}
+		}
 	}
 }

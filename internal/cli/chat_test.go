@@ -77,6 +77,7 @@ type chat struct {
 //	@file FILE TEXT  waits until a file has TEXT
 //	@write FILE TEXT writes a file
 //	@remove FILE     removes a file
+//	@certificate NAME   makes NAME.crt and NAME.key the files tls.crt and tls.key of the server, and waits until it uses them
 //	$docID           is the first doc_id of the last answer
 //	$jobID           is the jobId of the last answer that had one
 //	$uploadID        is the upload_id of the last answer that had one
@@ -216,6 +217,8 @@ func (c *chat) line(line string) {
 		check(os.WriteFile(name, []byte(text+"\n"), 0o666))
 	case word == "@remove":
 		check(os.Remove(rest))
+	case word == "@certificate":
+		c.replaceCertificate(rest)
 	case strings.HasPrefix(line, "*"):
 		for i := 0; c.cursor != "" && i < mostRepeats; i++ {
 			c.line(line[1:])

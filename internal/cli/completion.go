@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/access"
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
@@ -172,7 +174,7 @@ func splitFlags(f *flagSet, args []string) (operands []string, last *flag) {
 func (f *flagSet) values(ctx context.Context, d *flag) (all []candidate) {
 	switch {
 	case d == nil:
-	case d.Name == "label":
+	case slices.Contains([]string{"label", "read", "write"}, d.Name):
 		return f.labels(ctx)
 	case strings.Contains(d.Value, "|"):
 		for value := range strings.SplitSeq(d.Value, "|") {
@@ -198,6 +200,8 @@ func (f *flagSet) operandValues(ctx context.Context, name string, operands []str
 		return []candidate{{"list", "list the remembered sources"}, {"rm", "remove a source"}}
 	case name == "sources" && operands[0] == "rm" && len(operands) == 1:
 		return f.labels(ctx)
+	case slices.Contains([]string{"access set", "access rm", "access rotate"}, name) && len(operands) == 0:
+		return f.users()
 	case name == "help" && len(operands) == 0:
 		return f.complete(ctx, []string{""})
 	case name == "help" && len(operands) == 1:
@@ -232,6 +236,32 @@ func (f *flagSet) labels(ctx context.Context) (all []candidate) {
 	sources, _ := x.Sources(ctx)
 	for _, src := range sources {
 		all = append(all, candidate{src.Label, sanitize.Escape(src.Path)})
+	}
+	return all
+}
+
+// users returns the users of the access file that the command line names, and its groups.
+func (f *flagSet) users() (all []candidate) {
+	typed := func(name string) string {
+		if d := f.find(name); d != nil {
+			return d.typed
+		}
+		return ""
+	}
+	o := accessFlag{filePath(f.expand(cmp.Or(typed("access"), f.get("KNOWHOW_ACCESS"))))}
+	path, err := o.path(f.Env, typed("data"))
+	if err != nil {
+		return nil
+	}
+	c, err := access.Read(path)
+	if err != nil {
+		return nil
+	}
+	for _, u := range c.Users {
+		all = append(all, candidate{sanitize.Escape(u.Name), "user"})
+	}
+	for _, g := range c.Groups {
+		all = append(all, candidate{sanitize.Escape(g.Name), "group"})
 	}
 	return all
 }

@@ -13,8 +13,21 @@ import (
 
 func TestComplete(t *testing.T) {
 	data, docs := indexFiles(t, map[string]string{"a.txt": "x"})
+	if err := os.WriteFile(filepath.Join(data, "access.json"),
+		[]byte(`{"users":{"ann":{},"auth0|7":{}},"groups":{"staff":{}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct{ words, want string }{
 		{"sea", "search"},
+		{"access ", "add list set rm rotate"},
+		{"access add ", ""},
+		{"access add --re", "--read"},
+		{"access add ann --read ", "docs"},
+		{"access set ", "ann auth0|7 staff"},
+		{"access rm a", "ann auth0|7"},
+		{"access rotate --data /no/such ", ""},
+		{"access rotate --access " + filepath.Join(data, "none.json") + " ", ""},
+		{"access set ann ", ""},
 		{"s", "serve search sources status store sync start"},
 		{"__", ""},
 		{"search --l", "--label --lang"},

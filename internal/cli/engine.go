@@ -11,6 +11,8 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/kbserver"
+	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/users"
 )
 
 const engineHelp = `Usage: {cmd} [FLAGS]
@@ -38,6 +40,7 @@ type engineCommand struct {
 	serverEmbedder `of:"the knowledge base"`
 	levelFlag      `standard:"warn"`
 	httpFlags
+	teamFlags
 	uploadFlags
 }
 
@@ -50,6 +53,11 @@ func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
+	t, err := s.openTeam(ctx, &o.teamFlags, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
 	base, err := openLocal(ctx, v, dir, &o.storeFlags, s.log,
 		baseUse{work: true, model: &o.embedderFlags, wait: modelTime, maxUpload: int64(o.MaxUpload)})
 	if err != nil {
@@ -57,8 +65,11 @@ func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
 	}
 	defer func() { err = errors.Join(err, base.Close()) }()
 	s.guard.Refuse = kbserver.Refuse
-	s.guard.Routes = []httpguard.Route{kbserver.Route(kbserver.Options{Base: base, TempDir: kb.Incoming(dir),
-		MaxUpload: int64(o.MaxUpload), Log: s.log})}
+	table := users.New(t.Options)
+	s.guard.Routes = []httpguard.Route{table.Limited(kbserver.Route(kbserver.Options{Base: base,
+		TempDir: kb.Incoming(dir), MaxUpload: int64(o.MaxUpload), Log: s.log}))}
+	s.admit(table, baseState(base, table))
+	s.background = table.Run
 	s.public = "every machine that reaches this address can read and change the knowledge base: set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1"
 	return s.serve(ctx)
 }
@@ -106,8 +117,9 @@ func (o *engineCheckCommand) run(ctx context.Context, v *invocation) error {
 const engineBackupHelp = `Usage: {cmd} FILE [--data DIR]
 
 Writes a copy of the knowledge base to a new file, while the engine may run. The
-copy has every document, note, tag and job of one moment. To restore it, stop the
-engine and copy the file to an empty data folder as knowhow.db.
+copy has every document, note, tag and job of one moment, but no users: copy the
+access file, too. To restore it, stop the engine and copy the file to an empty data
+folder as knowhow.db.
 
 {flags}
 
@@ -122,7 +134,16 @@ type engineBackupCommand struct {
 }
 
 func (o *engineBackupCommand) run(ctx context.Context, v *invocation) error {
-	return v.withIndex(ctx, o.Data, func(x *index.Index) error { return x.Backup(ctx, v.expand(o.File)) })
+	err := v.withIndex(ctx, o.Data, func(x *index.Index) error { return x.Backup(ctx, v.expand(o.File)) })
+	if err != nil {
+		return err
+	}
+	path, err := (&accessFlag{filePath(v.expand(v.get("KNOWHOW_ACCESS")))}).path(v.Env, o.Data)
+	if err == nil && fileExists(path) {
+		fmt.Fprintf(v.stderr, "The backup does not have the users of the server. Copy their file, too: %s\n",
+			sanitize.Escape(path))
+	}
+	return nil
 }
 
 // withIndex calls f with the index in a data folder, which must exist.

@@ -69,7 +69,7 @@ var sections = []struct{ title, commands string }{
 	{"Skills made from MCP servers", "sync start call"},
 	{"Vector datasets", "datasets"},
 	{"A Fess server", "fess"},
-	{"Administration", "mcp sources engine store health completion version help"},
+	{"Administration", "access mcp sources engine store health completion version help"},
 }
 
 // overview returns the list of commands.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/access"
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
@@ -17,7 +19,9 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/kbclient"
 	"github.com/knowhow-mcp/knowhow/internal/kbmcp"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/metrics"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
+	"github.com/knowhow-mcp/knowhow/internal/users"
 )
 
 const kbHelp = `Usage: {cmd} [FLAGS]
@@ -172,6 +176,7 @@ type kbCommand struct {
 	Tools          string `flag:"tools" value:"kb|extra" default:"kb" help:"extra adds kb_list, kb_collections and kb_delete"`
 	revisionFlag   `words:"latest|2025-03-26|2024-11-05" standard:"latest"`
 	httpFlags
+	teamFlags
 	TTL time.Duration `env:"KNOWHOW_UPLOAD_TTL" default:"10m" help:"time from the start of an upload until it is dropped"`
 	uploadFlags
 }
@@ -200,6 +205,11 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
+	t, err := o.team(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
 	base, err := o.open(ctx, v, s.log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime,
 		maxUpload: int64(o.MaxUpload)})
 	if err != nil {
@@ -211,21 +221,89 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 		return err
 	}
 	defer remove()
-	s.mcp, s.path = mcpserver.New(mcpserver.Options{
-		Name: "knowhow-kb", Title: "knowhow knowledge base", Version: version(),
-		Instructions: kbmcp.Instructions(), Revision: o.Revision, Log: s.log,
-	}), mcpPath
 	tools := kbmcp.Options{Base: base, Uploads: uploads, Version: version(), Extra: o.Tools == "extra",
 		Explain: explainEngine}
 	if !s.stdio {
 		tools.UploadPath = uploadPath
 	}
-	kbmcp.Register(s.mcp, tools)
-	s.guard.Routes = []httpguard.Route{uploads.Route(uploadPath)}
-	s.background = func(ctx context.Context) { v.checkEngine(ctx, base) }
+	t.View = func(c *access.Caller) users.View {
+		own := tools
+		own.Caller = c
+		return kbView{own, o.Revision}
+	}
+	table := users.New(t.Options)
+	s.path = mcpPath
+	if s.stdio {
+		s.mcp = table.User(ctx).MCP("")
+	}
+	s.guard.Routes = []httpguard.Route{
+		table.Route(mcpPath, func(w http.ResponseWriter, r *http.Request) { table.ServeMCP(w, r, "") }),
+		table.Limited(uploads.Route(uploadPath)),
+	}
+	s.admit(table, baseState(base, table))
+	s.background = func(ctx context.Context) {
+		v.checkEngine(ctx, base)
+		table.Run(ctx)
+	}
 	s.public = "every machine that reaches this address can read and change the knowledge base: set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1"
 	s.ready = func(url string) { s.printSnippets("kb", url, "KB_MCP_API_KEY", o.ownOperands(v)) }
 	return s.serve(ctx)
+}
+
+// team opens what the flags for a team name. The rights of users are applied by a
+// knowledge base in the data folder.
+func (o *kbCommand) team(ctx context.Context, s *server) (*team, error) {
+	if o.URL != "" && (o.Access != "" || o.Issuer != "") {
+		return nil, s.usagef("--engine-url: this server cannot give users different rights to the knowledge base of " +
+			"another engine: set --access and --oauth-issuer where the engine runs, with \"knowhow serve --tools kb\"")
+	}
+	if o.URL != "" {
+		return s.openTeam(ctx, &o.teamFlags, "")
+	}
+	dir, err := dataPath(s.Env, o.Data)
+	if err != nil {
+		return nil, err
+	}
+	return s.openTeam(ctx, &o.teamFlags, dir)
+}
+
+// A kbView is the tools of the knowledge base for one user.
+type kbView struct {
+	tools    kbmcp.Options
+	revision mcpserver.Revision
+}
+
+// MCP implements [users.View].
+func (w kbView) MCP(string) *users.MCP {
+	return &users.MCP{
+		Path: mcpPath,
+		Options: mcpserver.Options{Name: "knowhow-kb", Title: "knowhow knowledge base", Version: version(),
+			Instructions: kbmcp.Instructions(w.tools.Caller), Revision: w.revision},
+		Add: func(s *mcpserver.Server) { kbmcp.Register(s, w.tools) },
+	}
+}
+
+// baseState returns the options of metrics that describe a knowledge base.
+func baseState(base kb.Base, table *users.Table) metrics.Options {
+	status := func(ctx context.Context) (*kb.Status, error) { return base.Status(access.With(ctx, nil)) }
+	return metrics.Options{
+		Version: version(),
+		Activity: func() metrics.Activity {
+			sessions, streams := table.Sessions()
+			return metrics.Activity{Calls: table.Calls(), Sessions: sessions, Streams: streams}
+		},
+		Jobs: func(ctx context.Context) (metrics.Jobs, error) {
+			s, err := status(ctx)
+			if err != nil {
+				return metrics.Jobs{}, err
+			}
+			return metrics.Jobs(s.Queue), nil
+		},
+		Store: func(ctx context.Context) error {
+			_, err := status(ctx)
+			return err
+		},
+	}
 }
 
 // ownOperands returns the operands of connect with which a client starts the server

@@ -75,6 +75,7 @@ func program(env cli.Env) {
 //	checkledger N             the answers in stdout contain the long ledger's text in N chunks
 //	glob N PATTERN            so many files match; the first is FILE from then on
 //	oldfiles FILE...          create files that were last changed long ago
+//	certificates NAME...      create certificates NAME.crt with keys NAME.key, see makeCertificates
 //	envfile FILE              replace $NAME in a file by the script's variables
 //	exec mcpchat FILE PROGRAM ARG...   talk to a server, see mcpchat
 func TestScript(t *testing.T) {
@@ -121,6 +122,7 @@ func TestScript(t *testing.T) {
 			"checkledger":   checkLedger,
 			"glob":          globFiles,
 			"oldfiles":      makeOldFiles,
+			"certificates":  makeCertificates,
 			"envfile":       expandFile,
 		}),
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -20,10 +21,15 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 		return err
 	}
 	s, err := v.newServer(o.Transport, o.Addr, o.Level, o.Token, o.httpFlags)
-	if err == nil {
-		err = s.requireToken(o.Addr)
-	}
 	if err != nil {
+		return err
+	}
+	t, err := s.openTeam(ctx, &o.teamFlags, o.Data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	if err := s.requireToken(o.Addr); err != nil {
 		return err
 	}
 	f, err := v.dataFolder(o.Data, &o.storeFlags, &o.embedderFlags, 0, s.log)
@@ -52,11 +58,14 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 			return err // otherwise, they are claimed before they are indexed
 		}
 	}
+	if err := auditOutside(string(o.Audit), sources); err != nil {
+		return err
+	}
 	options := serving.Options{
 		Folder: f, Sources: sources, Groups: o.Tools.search, Domain: string(o.Domain), DomainName: o.DomainName,
 		MaxUpload: int64(o.MaxUpload),
 		Asked:     asked.services, SourceTimeout: o.SourceTimeout, Header: asked.header,
-		Once: o.NoWatch, Lines: s.lines, Version: version(), Log: s.log,
+		Users: t.Options, Once: o.NoWatch, Lines: s.lines, Version: version(), Log: s.log,
 	}
 	if o.Tools.kb {
 		uploads, err := openUploads(f.Dir, kbmcp.UploadOptions{MaxSize: int64(o.MaxUpload)})
@@ -83,7 +92,8 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 			begin()
 			return s.serve(ctx)
 		}
-		s.guard.Routes = service.Routes(s.mcp)
+		s.guard.Routes = service.Routes()
+		s.admit(service.Users(), service.State())
 		s.ready = func(url string) {
 			fmt.Fprintf(s.stderr, "\nTo search in a browser:\n  %s/\n", strings.TrimSuffix(url, s.path))
 			name := "knowhow"
@@ -99,6 +109,34 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 		}
 		return s.serve(ctx)
 	})
+}
+
+// auditOutside refuses an audit file inside a folder that is served: its readers would see
+// what others have asked for.
+func auditOutside(path string, sources []document.Source) error {
+	if path == "" {
+		return nil
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return nil // it was opened, so the folder is there
+	}
+	for _, src := range serving.Indexed(sources) {
+		if root, err := filepath.EvalSymlinks(src.Path); err == nil && filepath.IsLocal(relative(root, absolute(folder))) {
+			return &hintError{fmt.Errorf("--audit %s is inside of the source %s, whose readers would see it", path,
+				src.Label), "Choose a file outside of the folders that are served."}
+		}
+	}
+	return nil
+}
+
+// relative returns a path relative to a folder, or "/" if there is no such path.
+func relative(folder, path string) string {
+	rel, err := filepath.Rel(folder, path)
+	if err != nil {
+		return "/"
+	}
+	return rel
 }
 
 // startOperands returns the operands of connect with which a client starts a server of

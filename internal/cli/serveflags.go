@@ -38,6 +38,7 @@ Examples:
   {cmd} ~/handbook fess:hr.json datasets:./datasets kb
   KNOWHOW_TRANSPORT=stdio {cmd} ~/handbook
   {cmd} --addr 0.0.0.0:7411 --token "$TOKEN"
+  {cmd} --addr 0.0.0.0:443 --token "$TOKEN" --tls-cert fullchain.pem --tls-key privkey.pem
 `
 
 const mcpHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]
@@ -108,6 +109,7 @@ type serveFlags struct {
 	Revision       string        `flag:"revision" value:"latest" default:"latest" help:"MCP revisions to negotiate; latest is every one"`
 	FessToken      string        `env:"FESS_API_TOKEN" help:"access token for Fess, as for knowhow fess"`
 	httpFlags
+	teamFlags
 	uploadFlags
 
 	sources []sourceFlags
@@ -175,7 +177,7 @@ func (a sourceFlags) ofIndexed() string {
 type label string
 
 func (l *label) set(s string) error {
-	if *l = label(s); !source.ValidLabel(s) {
+	if *l = label(s); !document.ValidLabel(s) {
 		return errors.New(`want letters, digits, "_", "." and "-" only`)
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -68,12 +67,24 @@ type server struct {
 	public string
 
 	portHint string // advice if the port is in use; "" is that for the flag --addr
+
+	listener net.Listener // nil before open
+	team     *team        // nil if the server has no users
+}
+
+// splitAddress returns the host and the port of an address.
+func splitAddress(addr string) (host string, port int, err error) {
+	host, service, err := net.SplitHostPort(addr)
+	if err == nil {
+		port, err = net.LookupPort("tcp", service)
+	}
+	return host, port, err
 }
 
 // newServer returns a server that logs to stderr and, over HTTP, listens on an
 // address.
-func (v *invocation) newServer(transport, addr string, l level, token token, o httpFlags) (*server, error) {
-	s := &server{invocation: v, stdio: transport == "stdio", lines: terminal.NewLines(v.stderr, nil)}
+func (v *invocation) newServer(transport, addr string, l level, token token, o httpFlags) (s *server, err error) {
+	s = &server{invocation: v, stdio: transport == "stdio", lines: terminal.NewLines(v.stderr, nil)}
 	v.stderr = s.lines // all output must clear a progress bar first
 	s.log = slog.New(terminal.NewHandler(s.lines, l.level()))
 	s.guard = httpguard.Options{Token: string(token), AllowedHosts: o.AllowHost, AllowedOrigins: o.AllowOrigin,
@@ -81,24 +92,22 @@ func (v *invocation) newServer(transport, addr string, l level, token token, o h
 	if s.stdio {
 		return s, nil
 	}
-	host, service, err := net.SplitHostPort(addr)
-	if err == nil {
-		s.host = host
-		s.port, err = net.LookupPort("tcp", service)
-	}
-	if err != nil {
+	if s.host, s.port, err = splitAddress(addr); err != nil {
 		return nil, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:8080", addr)
 	}
 	return s, nil
 }
 
-// requireToken refuses to listen beyond this machine without a token.
+// requireToken refuses to listen beyond this machine without a token or users.
 func (s *server) requireToken(addr string) error {
-	if s.stdio || s.guard.Token != "" || httpguard.Loopback(s.host) {
+	if s.stdio || s.guard.Token != "" || s.team != nil && s.team.users || httpguard.Loopback(s.host) {
 		return nil
 	}
-	return &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", addr),
-		"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
+	hint := "Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."
+	if s.team != nil {
+		hint = "Set --token or KNOWHOW_TOKEN, add users with \"knowhow access add\", or listen on 127.0.0.1."
+	}
+	return &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", addr), hint}
 }
 
 // serve serves until ctx ends or, on stdio, the client disconnects. It returns nil if
@@ -115,22 +124,44 @@ func (s *server) serve(ctx context.Context) error {
 		s.served = true
 		return s.mcp.ServeStdio(ctx, s.stdin, s.stdout)
 	}
-	l, err := s.listen(ctx)
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	wait, err := s.serveMetrics(background)
 	if err != nil {
 		return err
 	}
-	url := "http://" + net.JoinHostPort(s.host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)) + s.path
+	defer wait()
+	defer stop()
+	url := s.url() + s.path
 	fmt.Fprintf(s.stderr, "listening on %s\n", url)
 	s.log.Info("listening", "url", url)
 	s.refuseStray(ctx, url)
-	if s.public != "" && s.guard.Token == "" && !httpguard.Loopback(s.host) {
+	if s.public != "" && s.guard.Token == "" && (s.team == nil || !s.team.users) && !httpguard.Loopback(s.host) {
 		s.warn(s.public)
 		s.log.Warn(s.public)
 	}
 	if s.ready != nil {
 		s.ready(url)
 	}
-	return s.serveOn(ctx, l)
+	return s.serveOn(ctx, s.listener)
+}
+
+// open opens the listener if it is not open.
+func (s *server) open(ctx context.Context) (err error) {
+	if s.listener == nil {
+		s.listener, err = s.listen(ctx)
+	}
+	return err
+}
+
+// url returns the URL of the listener, without a path.
+func (s *server) url() string {
+	scheme := "http://"
+	if s.guard.TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(s.host, strconv.Itoa(s.listener.Addr().(*net.TCPAddr).Port))
 }
 
 // serveOn serves on a listener until ctx ends.
@@ -167,7 +198,9 @@ func (s *server) listen(ctx context.Context) (net.Listener, error) {
 	switch {
 	case errors.Is(err, errkind.Conflict):
 		addr := net.JoinHostPort(s.host, strconv.Itoa(s.port))
-		if isKnowhow(ctx, addr) {
+		asking, stop := context.WithTimeout(ctx, time.Second)
+		defer stop()
+		if httpguard.SchemeAt(asking, addr) != "" {
 			return nil, &hintError{fmt.Errorf("listening on %s: a server of knowhow listens there already", addr),
 				"Connect to it, or end it. " + hint}
 		}
@@ -176,24 +209,6 @@ func (s *server) listen(ctx context.Context) (net.Listener, error) {
 		return nil, &hintError{err, "Ports from 1024 on are not reserved. " + hint}
 	}
 	return l, err
-}
-
-// isKnowhow reports whether a server of this program answers at an address.
-func isKnowhow(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+httpguard.HealthPath, nil)
-	if err != nil {
-		return false
-	}
-	req.Host = "localhost"                                                 // the address may be 0.0.0.0
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req) // without a proxy
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 100))
-	return err == nil && string(body) == httpguard.Health
 }
 
 // transport returns the transport of a server whose command line may be invalid.

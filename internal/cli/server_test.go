@@ -125,6 +125,7 @@ func TestServeTakenByKnowhow(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := first
+	second.listener = nil
 	if second.port, err = strconv.Atoi(port); err != nil {
 		t.Fatal(err)
 	}

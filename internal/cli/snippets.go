@@ -22,7 +22,7 @@ func (s *server) printSnippets(name, url, variable string, own []string) {
 	if name != "knowhow" {
 		running = append(running, "--name", nameOf(name))
 	}
-	if s.guard.Token == "" {
+	if s.guard.Token == "" && (s.team == nil || !s.team.users) {
 		variable = ""
 	} else {
 		running = append(running, "--token-env", variable)

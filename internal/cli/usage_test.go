@@ -50,6 +50,9 @@ func TestWrongUsage(t *testing.T) {
 		{"call", "a/b", "--bridge-url", "nourl"}, {"store", "copy", "--from", "nourl", "--to", "file:a"},
 		{"kb", "--json", "a"}, {"kb", "--data", data, "search", "a"}, {"datasets", "crate"}, {"note", "move"},
 		{"store", "--to", "a"}, {"engine", "--data", data, "check"},
+		{"access"}, {"access", "remove", "a"}, {"access", "add", ""}, {"access", "add", "a:b"}, {"access", "add", long},
+		{"access", "add", "--group", "a\nb"}, {"access", "add", "--read", "", "a"}, {"access", "add", "--read", long, "a"},
+		{"access", "set", "a"}, {"access", "rm"}, {"access", "rotate", "a", "b"}, {"access", "list", "a"},
 	}
 	for _, command := range [][]string{{"kb"}, {"kb", "search", "a"}, {"note", "list"}, {"note", "add", "a"},
 		{"note", "get", "1"}, {"note", "rm", "1"}} {
@@ -121,6 +124,9 @@ func TestHostileArguments(t *testing.T) {
 		{"datasets", "create", "--id", "a", "--source", hostile},
 		{"store", hostile}, {"store", "copy", "--from", hostile, "--to", "file:" + data},
 		{"store", "copy", "--from", "file:" + hostile, "--to", "file:" + data},
+		{"access", hostile}, {"access", "add", hostile}, {"access", "add", "--sso", hostile}, {"access", "rm", hostile},
+		{"access", "set", hostile, "--no-read"}, {"access", "rotate", hostile}, {"access", "add", "a", "--read", hostile},
+		{"access", "list", "--data", data + "/a.md/" + hostile}, {"access", "add", "a", "--access", data + "/a.md/" + hostile},
 		{"sync", hostile}, {"call", hostile}, {"call", "a/b", hostile}, {"call", "--bridge-url", hostile, "a/b"},
 		{"call", "--mcp-settings", hostile, "a/b"},
 		{"fess", "--config", hostile}, {"fess", hostile}, {"health", hostile}, {"health", "http://" + hostile},

@@ -1,7 +1,7 @@
 // Package clients has the table of MCP client programs: where each has its
 // configuration on each system, how an entry for a server looks there, what it
 // understands, its own commands, and what its user does next. The command line
-// connects and checks clients with it; docs/clients.md is generated from it.
+// connects and checks clients with it; docs/client-settings.md is generated from it.
 //
 // The package starts no program and changes no file.
 package clients

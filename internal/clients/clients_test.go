@@ -13,7 +13,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files and the sections of docs/clients.md")
+var update = flag.Bool("update", false, "rewrite the golden files and the sections of docs/client-settings.md")
 
 // systems are one machine of each kind.
 var systems = []clients.System{

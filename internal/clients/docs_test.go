@@ -14,10 +14,10 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/configfile"
 )
 
-// TestDocs compares the sections of docs/clients.md with the table; -update rewrites
-// them.
+// TestDocs compares the sections of docs/client-settings.md with the table; -update
+// rewrites them.
 func TestDocs(t *testing.T) {
-	const page = "../../docs/clients.md"
+	const page = "../../docs/client-settings.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ var written = []struct {
 // section returns the section about a client.
 func section(t *testing.T, c *clients.Client) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n```sh\nknowhow connect %s ~/handbook\n", c.Title, c.Name)
+	fmt.Fprintf(&b, "## %s\n\n```sh\nknowhow connect %s ~/handbook\n", c.Title, c.Name)
 	if c.HTTP {
 		b.WriteString("knowhow connect " + c.Name + " --url http://127.0.0.1:7411/mcp")
 		if c.Variable != "" {

@@ -96,15 +96,13 @@ const (
 // A browser sends no token when it loads a page, so a browser that asks for the
 // page without one gets it as the body of the response 401. The page contains no
 // data. It asks for the token and sends it with its own requests.
-func Routes(o Options) []httpguard.Route {
+func Routes(o Options) (page, status httpguard.Route) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &console{o}
-	return []httpguard.Route{
-		{Path: pagePath, Handler: c.method(servePage), Refuse: RefuseWithPage(o.Refuse)},
-		{Path: statusPath, Handler: c.method(c.serveStatus), Refuse: o.Refuse},
-	}
+	return httpguard.Route{Path: pagePath, Handler: c.method(servePage), Refuse: RefuseWithPage(o.Refuse)},
+		httpguard.Route{Path: statusPath, Handler: c.method(c.serveStatus), Refuse: o.Refuse}
 }
 
 // A console serves the routes.

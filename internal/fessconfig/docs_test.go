@@ -89,7 +89,7 @@ func TestDocumentedKeys(t *testing.T) {
 // The examples of configurations in the documents can be used.
 func TestDocumentedConfigurations(t *testing.T) {
 	block := regexp.MustCompile("(?s)```json\n(.*?)```")
-	for _, name := range []string{"fess.md", "fess-configuration.md", "content.md", "security.md", "getting-started.md", "troubleshooting.md"} {
+	for _, name := range []string{"fess.md", "fess-configuration.md", "content.md", "security.md", "getting-started.md", "messages.md"} {
 		for _, m := range block.FindAllStringSubmatch(page(t, name), -1) {
 			text := m[1]
 			if !regexp.MustCompile(`"(fessBaseUrl|fessAuth|contentFetch|httpTransport|security|limits|timeouts|logging|tls)"`).MatchString(text) {

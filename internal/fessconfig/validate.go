@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/config"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/fetch"
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 	"github.com/knowhow-mcp/knowhow/internal/source"
@@ -154,7 +155,7 @@ func (c *Config) checkDomain(k *checker) {
 	case d.LabelFilter == "":
 		k.want(false, "domain.labelFilter", wantLabel)
 	default:
-		k.want(source.ValidLabel(d.LabelFilter), "domain.labelFilter", wantLabel)
+		k.want(document.ValidLabel(d.LabelFilter), "domain.labelFilter", wantLabel)
 	}
 }
 

@@ -329,6 +329,9 @@ func (w *writer) retag(ctx context.Context, t document.Tagging) error {
 	if err != nil {
 		return err
 	}
+	if err := t.CheckFrom(label); err != nil {
+		return err
+	}
 	for _, tag := range t.Remove {
 		if _, err := w.tx.ExecContext(ctx,
 			`DELETE FROM doc_tags WHERE doc=? AND tag=(SELECT id FROM tags WHERE kind=? AND name=?)`,

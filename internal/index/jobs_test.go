@@ -16,7 +16,7 @@ func TestFinishJobs(t *testing.T) {
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)
 	for range 2 {
-		if _, err := x.Queue().Add(t.Context(), "k", "", nil); err != nil {
+		if _, err := x.Queue().Add(t.Context(), queue.NewJob{Kind: "k"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestFinishJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := x.Queue().Job(t.Context(), 1)
+	j, err := x.Queue().Job(t.Context(), queue.Filter{}, 1)
 	if err != nil || j.State != queue.Done || j.Document != record.Number {
 		t.Errorf("Job() = %+v, %v, want it done with document %d", j, err, record.Number)
 	}

@@ -10,7 +10,7 @@ import (
 // schema is the tables of the index. Their versions begin with 7, because programs
 // before the first release had others.
 var schema = database.Schema{Application: 0x4b6e4877 /* KnHw */, First: 7, Create: tables,
-	Upgrades: []database.Upgrade{presentIDs}}
+	Upgrades: []database.Upgrade{presentIDs, queue.AddUsers}}
 
 // tables creates the tables.
 //

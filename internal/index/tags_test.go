@@ -93,6 +93,8 @@ func TestTags(t *testing.T) {
 		{"too many", with("3", append(many, "more")...), errkind.Invalid},
 		{"too many together", document.Change{Tag: &document.Tagging{ID: "id-1", Add: []string{"more"}}},
 			errkind.Invalid},
+		{"under another label", document.Change{Tag: &document.Tagging{ID: "id-1", From: "b", Add: []string{"red"}}},
+			errkind.Conflict},
 		{"unknown document", document.Change{Tag: &document.Tagging{ID: "nosuch", Add: []string{"red"}}},
 			errkind.NotFound},
 		{"two changes", document.Change{Tag: &document.Tagging{ID: "id-1"},

@@ -2,10 +2,13 @@ package index_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,18 +22,18 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
-// version7 returns a data folder that a program with tables of version 7 wrote. It
-// has four files of the source "handbook", two notes, a file that a user added, and
-// a note in the queue.
-func version7(t *testing.T) (dir string) {
+// folderOf returns a data folder that a program with tables of a version wrote. That
+// of version 7 has four files of the source "handbook", two notes, a file that a user
+// added, and a note in the queue.
+func folderOf(t *testing.T, version int) (dir string) {
 	t.Helper()
-	tables, err := os.ReadFile("testdata/version7.sql")
+	tables, err := os.ReadFile(fmt.Sprintf("testdata/version%d.sql", version))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
 	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(dir, index.FileName),
-		Schema: database.Schema{Application: 0x4b6e4877, First: 7, Create: string(tables)},
+		Schema: database.Schema{Application: 0x4b6e4877, First: version, Create: string(tables)},
 		Log:    slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +46,7 @@ func version7(t *testing.T) (dir string) {
 
 // TestUpgradeIDs opens an index whose documents have IDs of 32 hex digits.
 func TestUpgradeIDs(t *testing.T) {
-	x := open(t, version7(t))
+	x := open(t, folderOf(t, 7))
 	if err := x.Maintain(t.Context(), nil); err != nil { // if the analysis of texts has changed
 		t.Fatal(err)
 	}
@@ -88,7 +91,7 @@ func TestUpgradeIDs(t *testing.T) {
 		p.Hits[0].ID != document.IDOf("", shed) {
 		t.Errorf("a search for a note finds %+v", p.Hits)
 	}
-	jobs, err := x.Queue().Jobs(t.Context(), queue.Queued, 10)
+	jobs, err := x.Queue().Jobs(t.Context(), queue.Filter{State: queue.Queued}, 10)
 	if err != nil || len(jobs) != 1 {
 		t.Errorf("the queue has %+v, %v, want one job", jobs, err)
 	}
@@ -101,5 +104,36 @@ func TestUpgradeIDs(t *testing.T) {
 	}
 	if _, err := x.RecordOf(t.Context(), "24eddae10c6abfbd8f378017353e1518"); !errors.Is(err, errkind.NotFound) {
 		t.Errorf("RecordOf() of an old ID = %v, want an error of kind NotFound", err)
+	}
+}
+
+// TestUpgradeJobs opens an index whose jobs have no users. They stay as they are and
+// belong to none.
+func TestUpgradeJobs(t *testing.T) {
+	x := open(t, folderOf(t, 8))
+	at := time.UnixMilli(1795771913682).UTC()
+	want := []queue.Job{
+		{ID: 4, Kind: "note", State: queue.Queued, Created: at, Updated: at},
+		{ID: 3, Kind: "file", State: queue.Failed, Filename: "broken.pdf", Attempts: 1, Error: "extracting text: file that " +
+			"is not a PDF document, whatever its name is: save or download it again",
+			Created: time.UnixMilli(1795771913671).UTC(), Updated: time.UnixMilli(1795771913672).UTC()},
+		{ID: 2, Kind: "file", State: queue.Done, Filename: "compost.txt", Attempts: 1, Document: 3,
+			Created: time.UnixMilli(1795771913657).UTC(), Updated: time.UnixMilli(1795771913659).UTC()},
+		{ID: 1, Kind: "note", State: queue.Done, Attempts: 1, Document: 2,
+			Created: time.UnixMilli(1795771913645).UTC(), Updated: time.UnixMilli(1795771913648).UTC()},
+	}
+	jobs, err := x.Queue().Jobs(t.Context(), queue.Filter{}, 10)
+	if diff := cmp.Diff(want, jobs); diff != "" || err != nil {
+		t.Errorf("jobs (-want +got), %v:\n%s", err, diff)
+	}
+	if jobs, err := x.Queue().Jobs(t.Context(), queue.Filter{User: "ann"}, 10); err != nil || jobs != nil {
+		t.Errorf("the jobs of ann are %+v, %v", jobs, err)
+	}
+	if id, err := x.Queue().Add(t.Context(), queue.NewJob{User: "ann", Kind: "note"}); err != nil || id != 5 {
+		t.Errorf("Add() = %d, %v", id, err)
+	}
+	claimed, err := x.Queue().Claim(t.Context(), "note", "test", time.Minute, 10)
+	if err != nil || len(claimed) != 2 || !strings.Contains(string(claimed[0].Payload), "The boiler is serviced") {
+		t.Errorf("Claim() = %+v, %v, want the note of before and the new one", claimed, err)
 	}
 }

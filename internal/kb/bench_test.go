@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/index/queue"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
@@ -30,7 +31,7 @@ func BenchmarkAddNote(b *testing.B) {
 	}
 	callers.Wait()
 	for {
-		counts, err := x.Queue().Count(b.Context())
+		counts, err := x.Queue().Count(b.Context(), queue.Filter{})
 		if err != nil {
 			b.Fatal(err)
 		}

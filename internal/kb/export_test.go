@@ -2,12 +2,8 @@ package kb
 
 import (
 	"context"
-	"os"
 	"time"
 )
-
-// LockFile is lock.
-func LockFile(f *os.File) error { return lock(f) }
 
 // Sweep removes files without a job, as the base does every sweepTime.
 func (b *Local) Sweep(ctx context.Context) error { return b.sweep(ctx) }

@@ -16,8 +16,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/access"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/filelock"
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/index/queue"
 	"github.com/knowhow-mcp/knowhow/internal/ingest"
@@ -28,11 +30,17 @@ type task struct {
 	// of the note in its path, or the name of the file in the staging folder
 	Key        string   `json:"key"`
 	Collection string   `json:"collection,omitempty"` // "" if the user named none
+	Fallback   string   `json:"fallback,omitempty"`   // collection of a new document; "" means DefaultCollection
 	Tags       []string `json:"tags,omitempty"`       // nil if the user named none
 	SourcePath string   `json:"source_path,omitempty"`
 	MediaType  string   `json:"media_type,omitempty"` // of a file
 	Text       string   `json:"text,omitempty"`       // of a note
 	Title      string   `json:"title,omitempty"`      // of a note
+
+	// Replaces are the labels of the documents that a file may replace, those that the
+	// user might read and change when the job was added; access.All means all, nil that
+	// the server has no users.
+	Replaces []string `json:"replaces,omitzero"`
 }
 
 // Times and limits of jobs.
@@ -56,7 +64,11 @@ func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	t := task{Collection: collection, Tags: tags, SourcePath: f.SourcePath, MediaType: f.MediaType}
+	t := task{Collection: collection, Tags: tags, SourcePath: f.SourcePath, MediaType: f.MediaType,
+		Replaces: replaceable(access.From(ctx))}
+	if err := b.checkTarget(ctx, &t); err != nil {
+		return 0, err
+	}
 	staged, key, err := b.stage(ctx, r)
 	if err != nil {
 		return 0, err
@@ -68,6 +80,35 @@ func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error)
 		b.unstage(t.Key)
 	}
 	return id, err
+}
+
+// replaceable returns the labels of the documents that files of a caller replace.
+func replaceable(c *access.Caller) []string {
+	if c == nil {
+		return nil
+	}
+	out := []string{}
+	for _, label := range slices.Concat(c.Read, c.Write) {
+		if c.MayRead(label) && c.MayWrite(label) {
+			out = append(out, label)
+		}
+	}
+	return out
+}
+
+// checkTarget returns the error of [CheckWrite] for the collection that a file will be
+// in. A file without one stays in that of the document that it replaces.
+func (b *Local) checkTarget(ctx context.Context, t *task) error {
+	err := CheckWrite(ctx, cmp.Or(t.Collection, DefaultCollection))
+	if err == nil || t.Collection != "" {
+		return err
+	}
+	old, e := b.replaced(ctx, t)
+	if e != nil || old == nil {
+		return cmp.Or(e, err)
+	}
+	t.Fallback = old.Label // if it is deleted before the job runs
+	return nil
 }
 
 // stagedPrefix begins the names of files in the staging folder that are locked
@@ -104,9 +145,6 @@ func (b *Local) stage(ctx context.Context, r io.Reader) (_ *os.File, key string,
 	return f, name, cmp.Or(f.Sync(), syncFolder(dir))
 }
 
-// errLocked reports that another process has locked a file.
-var errLocked = errors.New("the file is locked")
-
 // createLocked creates a file in a folder and locks it, where the system can do
 // that. Before it is locked, another process may take it for one without a job: it
 // then belongs to that process.
@@ -117,14 +155,14 @@ func createLocked(dir string) (f *os.File, key string, err error) {
 		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 			return nil, "", err
 		}
-		locked := lock(f)
+		locked := filelock.Lock(f)
 		info, err := f.Stat()
 		if err != nil {
 			f.Close()
 			return nil, "", err
 		}
 		now, err := os.Lstat(path)
-		if err == nil && os.SameFile(info, now) && !errors.Is(locked, errLocked) {
+		if err == nil && os.SameFile(info, now) && !errors.Is(locked, filelock.ErrLocked) {
 			return f, key, nil
 		}
 		f.Close()
@@ -195,7 +233,7 @@ func (b *Local) sweep(ctx context.Context) error {
 				continue
 			}
 			defer f.Close() // the locks are kept until the end
-			if lock(f) != nil {
+			if filelock.Lock(f) != nil {
 				continue
 			}
 		}
@@ -418,11 +456,14 @@ func (b *Local) claimed(ctx context.Context, jobs []queue.Job, f func(context.Co
 
 // noteOf returns the document of a note. Its ID depends only on the job.
 func (b *Local) noteOf(ctx context.Context, t task) (*document.Document, error) {
-	path := ".notes/" + t.Key + ".md"
+	path := notePath(t)
 	label := cmp.Or(t.Collection, DefaultCollection)
 	return makeNote(ctx, t.Text, t.Title, document.Document{ID: document.IDOf("", path), Label: label, Path: path,
 		SourcePath: t.SourcePath, Tags: t.Tags})
 }
+
+// notePath returns the path of a note.
+func notePath(t task) string { return ".notes/" + t.Key + ".md" }
 
 // addNote stores the note of a job.
 func (b *Local) addNote(ctx context.Context, job *queue.Job, t task) error {
@@ -485,16 +526,13 @@ func (b *Local) addFile(ctx context.Context, job *queue.Job, t task) error {
 		}
 		return err
 	}
-	// The path has no label, so the document keeps its ID in another collection.
-	made.Path = ".files/" + t.SourcePath
-	made.ID = document.IDOf("", made.Path)
 	indexing, stop := ctx, context.CancelFunc(func() {})
 	if b.inIndex() { // otherwise the time depends on other machines
 		indexing, stop = context.WithTimeout(ctx, b.indexTime+time.Duration(len(made.Text))*textTime)
 	}
 	defer stop()
 	return retryConflicts(func() error {
-		changes, err := b.replace(indexing, made, t)
+		changes, err := b.replace(indexing, made, &t)
 		if err == nil {
 			err = b.finish(indexing, job, changes, made.ID)
 		}
@@ -502,22 +540,70 @@ func (b *Local) addFile(ctx context.Context, job *queue.Job, t task) error {
 	})
 }
 
+// filePath returns the path of a new document for a file. It has no label, so the
+// document keeps its ID in another collection. The path of a file of a user must not
+// depend on documents that the user may not read.
+func filePath(t *task) string {
+	if t.Replaces == nil {
+		return ".files/" + t.SourcePath
+	}
+	return ".uploads/" + t.Key
+}
+
+// replaced returns the document that a file replaces, or nil: that of the same job, or
+// else one with the same source path that the user might read and change, in the
+// collection that the user named, or else the oldest.
+func (b *Local) replaced(ctx context.Context, t *task) (*document.Record, error) {
+	if t.Key != "" {
+		r, err := b.store.RecordOf(ctx, document.IDOf("", filePath(t)))
+		if !errors.Is(err, errkind.NotFound) {
+			return r, err
+		}
+	}
+	var best *document.Record
+	for offset := 0; ; offset += MaxLimit {
+		records, total, err := b.store.Records(ctx, document.RecordFilter{SourcePath: t.SourcePath, Limit: MaxLimit,
+			Offset: offset})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records { // the newest first
+			if r.FromSource || r.Type == TypeNote || t.Replaces != nil && !slices.Contains(t.Replaces, r.Label) &&
+				!slices.Contains(t.Replaces, access.All) {
+				continue
+			}
+			if best == nil || best.Label != t.Collection || r.Label == t.Collection {
+				best = &r
+			}
+		}
+		if offset+len(records) >= total || len(records) == 0 {
+			return best, nil
+		}
+	}
+}
+
 // replace returns the changes that store a file. A file with the same text and
 // title as the document that it replaces changes only tags.
-func (b *Local) replace(ctx context.Context, made *document.Document, t task) ([]document.Change, error) {
-	old, err := b.store.RecordOf(ctx, made.ID)
-	if errors.Is(err, errkind.NotFound) {
-		made.Label = cmp.Or(t.Collection, DefaultCollection)
-		return []document.Change{{Put: made}}, nil
-	}
+func (b *Local) replace(ctx context.Context, made *document.Document, t *task) ([]document.Change, error) {
+	old, err := b.replaced(ctx, t)
 	if err != nil {
 		return nil, err
 	}
+	if old == nil {
+		made.Path = filePath(t)
+		made.ID = document.IDOf("", made.Path)
+		made.Label = cmp.Or(t.Collection, t.Fallback, DefaultCollection)
+		return []document.Change{{Put: made}}, nil
+	}
+	made.ID, made.Path = old.ID, old.Path
+	if t.Replaces != nil && old.Path == filePath(t) {
+		return nil, nil // an earlier attempt has stored it, and users may have changed it since
+	}
 	made.Label = cmp.Or(t.Collection, old.Label)
-	tagging := &document.Tagging{ID: made.ID, Label: made.Label}
+	tagging := &document.Tagging{ID: made.ID, From: old.Label, Label: made.Label}
 	if old.Hash != made.Hash || old.Title != made.Title || old.Type != made.Type || old.Filename != made.Filename {
 		return []document.Change{{Tag: tagging}, {Put: made}},
-			nil // the first fails if the document was deleted meanwhile
+			nil // the first fails if the document was deleted or moved meanwhile
 	}
 	if t.Tags != nil {
 		tagging.Add = t.Tags

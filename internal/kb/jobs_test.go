@@ -23,6 +23,7 @@ import (
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/filelock"
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/kb/kbtest"
@@ -340,7 +341,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer live.Close()
-	if kb.LockFile(live) != nil {
+	if filelock.Lock(live) != nil {
 		t.Skip("this system has no locks of files")
 	}
 	open(t, dir)

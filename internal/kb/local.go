@@ -1,6 +1,7 @@
 package kb
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"path"
 	"path/filepath"
@@ -17,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/access"
+	"github.com/knowhow-mcp/knowhow/internal/audit"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/index"
@@ -47,6 +51,11 @@ type Options struct {
 //
 // Documents of folders that are served can be searched and read. Their tags can
 // be changed, and nothing else.
+//
+// The caller of a method is [access.From] of its context. A document that the caller
+// may not read does not exist: no result, count or error depends on it. A change of
+// what may be read but not written has an error of kind Denied. Jobs are those of the
+// caller. Calls are recorded in [audit.From].
 type Local struct {
 	o     Options
 	store Store
@@ -58,9 +67,7 @@ type Local struct {
 	updates sync.Mutex // one update of a note at a time
 
 	mu      sync.Mutex
-	vectors search.VectorState // of documents with the labels of
-	of      []string
-	at      time.Time // when vectors was read
+	vectors map[string]vectorState // of the last second, by the labels of the documents
 }
 
 var _ Base = (*Local)(nil)
@@ -78,7 +85,7 @@ func NewLocal(o Options) *Local {
 	}
 	return &Local{o: o, store: o.Store, owner: random(), indexTime: indexTime, wake: map[string]chan struct{}{
 		TypeNote: make(chan struct{}, 1), TypeFile: make(chan struct{}, 1),
-	}}
+	}, vectors: map[string]vectorState{}}
 }
 
 // random returns 32 random hexadecimal digits.
@@ -123,7 +130,7 @@ func (b *Local) labelsBut(ctx context.Context, unserved []string) ([]string, err
 	return out, err
 }
 
-// contents are the labels of the documents in a base.
+// contents are the labels of the documents that the caller may read.
 type contents struct {
 	whole   []string // never nil
 	written []string // of which only the documents that users wrote are in the base
@@ -132,22 +139,28 @@ type contents struct {
 // labels returns all of the labels, never nil.
 func (c contents) labels() []string { return append(slices.Clone(c.whole), c.written...) }
 
-// contents returns the labels of the documents in the base.
+// contents returns the labels of the documents in the base that the caller may read.
 func (b *Local) contents(ctx context.Context) (contents, error) {
 	var c contents
+	hidden := func(label string) bool { return !access.From(ctx).MayRead(label) }
 	unserved, err := b.unserved(ctx)
 	if err != nil {
 		return c, err
 	}
-	if c.whole, err = b.labelsBut(ctx, unserved); err != nil || len(unserved) == 0 {
+	c.whole, err = b.labelsBut(ctx, unserved)
+	c.whole = slices.DeleteFunc(c.whole, hidden)
+	if err != nil || len(unserved) == 0 {
 		return c, err
 	}
-	c.written, err = b.store.WrittenLabels(ctx, unserved)
+	c.written, err = b.store.WrittenLabels(ctx, slices.DeleteFunc(unserved, hidden))
 	return c, err
 }
 
-// contains reports whether a document is in the base.
+// contains reports whether a document is in the base and the caller may read it.
 func (b *Local) contains(ctx context.Context, r *document.Record) (bool, error) {
+	if !access.From(ctx).MayRead(r.Label) {
+		return false, nil
+	}
 	if !r.FromSource || slices.Contains(b.o.Sources, r.Label) {
 		return true, nil
 	}
@@ -155,15 +168,38 @@ func (b *Local) contains(ctx context.Context, r *document.Record) (bool, error) 
 	return err == nil && !slices.Contains(unserved, r.Label), err
 }
 
-// record returns a document of the base. The error is of kind NotFound if there
-// is none.
+// record returns a document that the caller may read and change. The error is of kind
+// NotFound if the caller may not read it, and Denied if the caller may not change it.
 func (b *Local) record(ctx context.Context, id int64) (*document.Record, error) {
 	r, err := b.store.Record(ctx, id)
-	return r, b.checkFound(ctx, id, r, err)
+	if err := b.checkFound(ctx, id, r, err); err != nil {
+		return nil, err
+	}
+	if err := CheckWrite(ctx, r.Label); err != nil {
+		return nil, err
+	}
+	audit.From(ctx).AddDocuments(r.ID)
+	return r, nil
+}
+
+// CheckWrite returns an error if the caller may not change a collection, or the
+// documents of a source, with a label: of kind Denied if the caller may read it, and
+// otherwise of kind NotFound, whether it exists or not.
+func CheckWrite(ctx context.Context, label string) error {
+	audit.From(ctx).AddLabels(label)
+	switch c := access.From(ctx); {
+	case c.MayWrite(label):
+		return nil
+	case c.MayRead(label):
+		return fmt.Errorf("you may read the collection %s, but not change it: an administrator gives the right to write: %w",
+			label, errkind.Denied)
+	}
+	return fmt.Errorf("the collection %s does not exist: name one that you may write to; an administrator gives the "+
+		"right to write: %w", label, errkind.NotFound)
 }
 
 // checkFound returns the error of looking up a document, which is of kind NotFound
-// if the document that was found is not in the base.
+// if the document that was found is not in the base or the caller may not read it.
 func (b *Local) checkFound(ctx context.Context, id int64, r *document.Record, err error) error {
 	if errors.Is(err, errkind.NotFound) {
 		return noDocument(id)
@@ -188,6 +224,21 @@ func tagsOf(r *document.Record) []string {
 	return tags
 }
 
+// auditLabels records what is searched: the collections that tags name, or otherwise all
+// that the caller may read.
+func auditLabels(ctx context.Context, in contents, tags ...string) {
+	named := false
+	for _, tag := range tags {
+		if label, ok := document.TagLabel(tag); ok {
+			audit.From(ctx).AddLabels(label)
+			named = true
+		}
+	}
+	if !named {
+		audit.From(ctx).AddLabels(in.labels()...)
+	}
+}
+
 // documentOf returns a document without its chunks.
 func documentOf(r *document.Record) *Document {
 	return &Document{ID: r.Number, Title: r.Title, SourcePath: r.SourcePath, Type: r.Type, Tags: tagsOf(r),
@@ -196,6 +247,7 @@ func documentOf(r *document.Record) *Document {
 
 // Search implements [Base].
 func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error) {
+	audit.From(ctx).SetQuery(q.Query)
 	text, err := q.check()
 	if err != nil {
 		return nil, err
@@ -204,6 +256,7 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 	if err != nil {
 		return nil, err
 	}
+	auditLabels(ctx, in, q.Tags...)
 	chunks := search.ChunkQuery{Text: text, Labels: in.labels(), Written: in.written, Tags: q.Tags, Top: q.Top}
 	if q.VectorOnly {
 		return b.searchNearest(ctx, chunks, in)
@@ -215,7 +268,7 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(page), nil
+	return resultOf(ctx, page), nil
 }
 
 // searchNearest searches by meaning only.
@@ -228,7 +281,7 @@ func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery, in conte
 	if err != nil {
 		return nil, err
 	}
-	out := resultOf(page)
+	out := resultOf(ctx, page)
 	v, err := b.vectorState(ctx, in.whole)
 	if err != nil {
 		return nil, err
@@ -244,17 +297,25 @@ func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery, in conte
 // proportion to their number.
 const stateTime = time.Second
 
+// A vectorState is a state of vectors, and when it was read.
+type vectorState struct {
+	search.VectorState
+	at time.Time
+}
+
 // vectorState returns the state of the vectors of documents with some labels, as of
 // the last second.
 func (b *Local) vectorState(ctx context.Context, labels []string) (search.VectorState, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if time.Since(b.at) < stateTime && slices.Equal(b.of, labels) {
-		return b.vectors, nil
+	maps.DeleteFunc(b.vectors, func(_ string, v vectorState) bool { return time.Since(v.at) >= stateTime })
+	of := strings.Join(labels, "\x00")
+	if v, ok := b.vectors[of]; ok {
+		return v.VectorState, nil
 	}
 	v, err := b.store.Vectors(ctx, labels)
 	if err == nil {
-		b.vectors, b.of, b.at = v, labels, time.Now()
+		b.vectors[of] = vectorState{v, time.Now()}
 	}
 	return v, err
 }
@@ -265,12 +326,13 @@ const partialNote = "Not all documents were searched: there was not enough time,
 	"which continues while a server uses the data folder. Search again later."
 
 // resultOf returns the result of a search.
-func resultOf(page *search.ChunkPage) *SearchResult {
+func resultOf(ctx context.Context, page *search.ChunkPage) *SearchResult {
 	out := &SearchResult{Results: []Result{}, Total: page.Total}
 	if page.Partial {
 		out.Note = partialNote
 	}
 	for _, h := range page.Hits {
+		audit.From(ctx).AddDocuments(h.ID)
 		out.Results = append(out.Results, Result{
 			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Heading: h.Heading, Page: h.Page,
 			Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
@@ -286,8 +348,15 @@ func (b *Local) AddNote(ctx context.Context, n Note) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return b.enqueue(ctx, TypeNote, "", task{Key: random(), Collection: collection, Tags: tags, Text: n.Text,
-		Title: n.Title, SourcePath: n.SourcePath})
+	if err := CheckWrite(ctx, cmp.Or(collection, DefaultCollection)); err != nil {
+		return 0, err
+	}
+	t := task{Key: random(), Collection: collection, Tags: tags, Text: n.Text, Title: n.Title, SourcePath: n.SourcePath}
+	id, err := b.enqueue(ctx, TypeNote, "", t)
+	if err == nil {
+		audit.From(ctx).AddDocuments(document.IDOf("", notePath(t)))
+	}
+	return id, err
 }
 
 func (b *Local) enqueue(ctx context.Context, kind, filename string, t task) (int64, error) {
@@ -295,7 +364,8 @@ func (b *Local) enqueue(ctx context.Context, kind, filename string, t task) (int
 	if err != nil {
 		return 0, fmt.Errorf("adding a job: %w", err)
 	}
-	id, err := b.o.Index.Queue().Add(ctx, kind, filename, payload)
+	id, err := b.o.Index.Queue().Add(ctx, queue.NewJob{User: access.From(ctx).Owner(), Kind: kind, Filename: filename,
+		Payload: payload})
 	if err == nil {
 		select {
 		case b.wake[kind] <- struct{}{}:
@@ -310,7 +380,7 @@ func (b *Local) Jobs(ctx context.Context, f JobFilter) ([]Job, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	stored, err := b.o.Index.Queue().Jobs(ctx, f.Status, f.Limit)
+	stored, err := b.o.Index.Queue().Jobs(ctx, queue.Filter{User: access.From(ctx).Owner(), State: f.Status}, f.Limit)
 	jobs := []Job{}
 	for _, j := range stored {
 		jobs = append(jobs, *jobOf(&j))
@@ -320,7 +390,7 @@ func (b *Local) Jobs(ctx context.Context, f JobFilter) ([]Job, error) {
 
 // Job implements [Base].
 func (b *Local) Job(ctx context.Context, id int64) (*Job, error) {
-	j, err := b.o.Index.Queue().Job(ctx, id)
+	j, err := b.o.Index.Queue().Job(ctx, queue.Filter{User: access.From(ctx).Owner()}, id)
 	if err != nil {
 		return nil, err
 	}
@@ -342,6 +412,8 @@ func (b *Local) Document(ctx context.Context, id int64, from, to int) (*Document
 	if err := b.checkFound(ctx, id, r, err); err != nil {
 		return nil, err
 	}
+	audit.From(ctx).AddLabels(r.Label)
+	audit.From(ctx).AddDocuments(r.ID)
 	d := documentOf(r)
 	d.Chunks, d.TotalChunks = []Chunk{}, total
 	for i, text := range texts {
@@ -359,6 +431,7 @@ func (b *Local) Documents(ctx context.Context, f DocumentFilter) (*DocumentList,
 	if err != nil {
 		return nil, err
 	}
+	auditLabels(ctx, in, f.Tag)
 	filter := document.RecordFilter{Labels: in.labels(), Written: in.written, SourcePath: f.SourcePath, Limit: f.Limit,
 		Offset: f.Offset}
 	if f.Tag != "" {
@@ -370,6 +443,7 @@ func (b *Local) Documents(ctx context.Context, f DocumentFilter) (*DocumentList,
 	}
 	out := &DocumentList{Documents: []Document{}, Total: total}
 	for _, r := range records {
+		audit.From(ctx).AddDocuments(r.ID)
 		out.Documents = append(out.Documents, *documentOf(&r))
 	}
 	return out, nil
@@ -382,11 +456,7 @@ func (b *Local) UpdateNote(ctx context.Context, id int64, c NoteChange) (*Docume
 	}
 	b.updates.Lock()
 	defer b.updates.Unlock()
-	err := retryConflicts(func() error { return b.updateNote(ctx, id, c) })
-	if errors.Is(err, errkind.NotFound) {
-		err = noDocument(id)
-	}
-	if err != nil {
+	if err := retryConflicts(func() error { return b.updateNote(ctx, id, c) }); err != nil {
 		return nil, err
 	}
 	return b.Document(ctx, id, 0, AllChunks)
@@ -403,7 +473,7 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 	}
 	_, texts, _, err := b.store.Chunks(ctx, id, 0, AllChunks)
 	if err != nil {
-		return err
+		return existing(id, err)
 	}
 	text, title := strings.Join(texts, ""), r.Title
 	if c.Text != nil {
@@ -422,7 +492,7 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 	}
 	// The Tagging fails if the note was deleted meanwhile, and Put if it was
 	// moved to another collection.
-	return b.store.Apply(ctx, []document.Change{{Tag: &document.Tagging{ID: r.ID}}, {Put: d}})
+	return existing(id, b.store.Apply(ctx, []document.Change{{Tag: &document.Tagging{ID: r.ID}}, {Put: d}}))
 }
 
 // errKeep is a Conflict that is not due to a change at the same time.
@@ -487,54 +557,62 @@ func (b *Local) RemoveTag(ctx context.Context, id int64, tag string) ([]string, 
 	return b.tag(ctx, id, document.Tagging{Label: DefaultCollection})
 }
 
-// tag changes the tags of a document and returns them.
-func (b *Local) tag(ctx context.Context, id int64, t document.Tagging) ([]string, error) {
-	r, err := b.record(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	t.ID = r.ID
-	if err := b.store.Apply(ctx, []document.Change{{Tag: &t}}); err != nil {
-		if errors.Is(err, errkind.NotFound) {
-			err = noDocument(id)
+// tag changes the tags of a document and returns them. The caller need not be allowed
+// to read the document in its new collection.
+func (b *Local) tag(ctx context.Context, id int64, t document.Tagging) (tags []string, err error) {
+	err = retryConflicts(func() error {
+		r, err := b.record(ctx, id)
+		if err != nil {
+			return err
 		}
-		return nil, err
+		if t.Label != "" {
+			if err := CheckWrite(ctx, t.Label); err != nil {
+				return err
+			}
+		}
+		if r.FromSource && t.Label != "" && t.Label != r.Label {
+			return fmt.Errorf("document %d is a file of the folder %q and cannot get another collection: %w", id, r.Label,
+				errKeep)
+		}
+		t.ID, t.From = r.ID, r.Label // another label may need other rights
+		if err := b.store.Apply(ctx, []document.Change{{Tag: &t}}); err != nil {
+			return existing(id, err)
+		}
+		r.Label = cmp.Or(t.Label, r.Label)
+		r.Tags = slices.Concat(slices.DeleteFunc(r.Tags, func(tag string) bool {
+			return slices.Contains(t.Remove, tag) || slices.Contains(t.Add, tag)
+		}), t.Add)
+		tags = tagsOf(r)
+		return nil
+	})
+	return tags, err
+}
+
+// existing returns the error of a change of a document.
+func existing(id int64, err error) error {
+	if errors.Is(err, errkind.NotFound) {
+		return noDocument(id)
 	}
-	if r, err = b.record(ctx, id); err != nil {
-		return nil, err
-	}
-	return tagsOf(r), nil
+	return err
 }
 
 // Delete implements [Base].
 func (b *Local) Delete(ctx context.Context, id int64) error {
-	for {
+	return retryConflicts(func() error {
 		r, err := b.record(ctx, id)
 		if err != nil {
 			return err
 		}
 		if r.FromSource {
 			return fmt.Errorf("document %d is a file of the folder %q: delete the file %s there: %w",
-				id, r.Label, path.Clean(r.Path), errkind.Conflict)
+				id, r.Label, path.Clean(r.Path), errKeep)
 		}
 		// The Tagging fails if the document was deleted or moved meanwhile.
-		err = b.store.Apply(ctx, []document.Change{
-			{Tag: &document.Tagging{ID: r.ID}},
+		return existing(id, b.store.Apply(ctx, []document.Change{
+			{Tag: &document.Tagging{ID: r.ID, From: r.Label}},
 			{Delete: &document.Ref{Label: r.Label, Path: r.Path}},
-		})
-		if err != nil {
-			if errors.Is(err, errkind.NotFound) {
-				err = noDocument(id)
-			}
-			return err
-		}
-		// It may have been moved to another collection meanwhile.
-		if _, err := b.record(ctx, id); errors.Is(err, errkind.NotFound) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
+		}))
+	})
 }
 
 // Status implements [Base].
@@ -547,7 +625,7 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := b.o.Index.Queue().Count(ctx)
+	jobs, err := b.o.Index.Queue().Count(ctx, queue.Filter{User: access.From(ctx).Owner()})
 	if err != nil {
 		return nil, err
 	}

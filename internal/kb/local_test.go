@@ -138,3 +138,10 @@ func TestSourcesMeaning(t *testing.T) {
 		}
 	}
 }
+
+func TestLocalRights(t *testing.T) {
+	kbtest.RunRights(t, func(t *testing.T) kb.Base {
+		b, _ := open(t, t.TempDir())
+		return b
+	}, true)
+}

@@ -26,10 +26,11 @@ type Store interface {
 	//
 	// Errors have these kinds: Invalid for a document or a tag that cannot be
 	// stored; Conflict for a document whose ID belongs to a document with
-	// another label or path, for a new label of a document from a source, and
-	// for a document that another process changes at the same time; NotFound
-	// for a Tagging of a document that does not exist. If one change fails, the
-	// changes after it are not made.
+	// another label or path, for a new label of a document from a source, for a
+	// Tagging of a document with another label than From, and for a document
+	// that another process changes at the same time; NotFound for a Tagging of a
+	// document that does not exist. If one change fails, the changes after it
+	// are not made.
 	Apply(ctx context.Context, changes []document.Change) error
 
 	// Record returns the document with a number, and RecordOf the document with

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knowhow-mcp/knowhow/internal/audit"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
@@ -14,21 +15,22 @@ import (
 
 // registerExtra adds the tools beyond those of the specification.
 func (t *tools) registerExtra(s *mcpserver.Server) {
+	reads := reads(t.o.Caller)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_list", Title: "List documents",
 		Description: "List the documents of the knowledge base, the newest first, without their texts: all, or those of a " +
 			"collection or with a tag.",
-		ReadOnly: true, Idempotent: true,
+		ReadOnly: true, Idempotent: true, Unlisted: !reads,
 	}, t.listDocuments)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_collections", Title: "List collections",
 		Description: "List the collections of the knowledge base with their numbers of documents.",
-		ReadOnly:    true, Idempotent: true,
+		ReadOnly:    true, Idempotent: true, Unlisted: !reads,
 	}, t.listCollections)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_delete", Title: "Delete a document",
 		Description: "Delete a note or a file from the knowledge base. This cannot be undone.",
-		Destructive: true, Idempotent: true,
+		Destructive: true, Idempotent: true, Unlisted: !reads || !t.o.Caller.Writes(),
 	}, t.delete)
 }
 
@@ -80,6 +82,7 @@ func (t *tools) listCollections(ctx context.Context, _ struct{}) (any, error) {
 // collections counts the documents of each collection, on so many pages of
 // documents at most. The API of engines has no call for it.
 func (t *tools) collections(ctx context.Context, pages int) (*collectionList, error) {
+	ctx = audit.With(ctx, nil) // the caller receives no documents
 	r := &collectionList{Collections: []collection{}}
 	count := map[string]int{}
 	for offset := 0; ; {

@@ -42,7 +42,7 @@ func newServer(t *testing.T, o kbmcp.Options) *mcpserver.Server {
 		o.Uploads = staging(t, kbmcp.UploadOptions{})
 	}
 	o.Version = "1"
-	s := mcpserver.New(mcpserver.Options{Name: "knowhow-kb", Version: "1", Instructions: kbmcp.Instructions()})
+	s := mcpserver.New(mcpserver.Options{Name: "knowhow-kb", Version: "1", Instructions: kbmcp.Instructions(nil)})
 	kbmcp.Register(s, o)
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/knowhow-mcp/knowhow/internal/audit"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
@@ -104,6 +105,7 @@ func searchResultOf(found *kb.SearchResult) *searchResult {
 // nothingFound returns what to try after a search without results. A collection
 // without documents is often a misspelled one, so those that exist are named.
 func (t *tools) nothingFound(ctx context.Context, in searchArgs) string {
+	ctx = audit.With(ctx, nil) // the caller receives no documents
 	if in.Collection != "" {
 		list, err := t.o.Base.Documents(ctx, kb.DocumentFilter{Tag: document.LabelTag(in.Collection), Limit: 1})
 		if err == nil && list.Total == 0 {
@@ -281,7 +283,7 @@ type mcpStatus struct {
 }
 
 func (t *tools) status(ctx context.Context, _ struct{}) (any, error) {
-	own := mcpStatus{t.o.Version, t.o.Uploads.count()}
+	own := mcpStatus{t.o.Version, t.o.Uploads.count(ctx)}
 	s, err := t.o.Base.Status(ctx)
 	if err != nil {
 		// The caller also learns that this side works.

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/access"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
@@ -30,7 +31,8 @@ import (
 type UploadOptions struct {
 	Dir     string        // folder of the staged files; it is created, and staged files in it are deleted
 	MaxSize int64         // of a file, in bytes; 0 is 100 MiB
-	MaxOpen int           // uploads at the same time; 0 is 32
+	MaxOpen int           // uploads of a user at the same time; 0 is 32
+	MaxAll  int           // uploads of all users at the same time; 0 is 8 times MaxOpen
 	TTL     time.Duration // time from the start of an upload until it is dropped; 0 is 10 minutes
 }
 
@@ -57,6 +59,7 @@ type Uploads struct {
 // An upload is a file that arrives in chunks.
 type upload struct {
 	id    string
+	owner string // the user who has started it; "" if the server has no users
 	start uploadStart
 	timer *time.Timer
 	done  atomic.Bool // it was sent, and job is its job
@@ -97,6 +100,7 @@ type uploadState struct {
 func OpenUploads(o UploadOptions) (*Uploads, error) {
 	o.MaxSize, o.MaxOpen, o.TTL = cmp.Or(o.MaxSize, defaultMaxSize), cmp.Or(o.MaxOpen, defaultMaxOpen),
 		cmp.Or(o.TTL, defaultTTL)
+	o.MaxAll = cmp.Or(o.MaxAll, 8*o.MaxOpen)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the folder of uploads: %w", err)
 	}
@@ -125,27 +129,32 @@ func (a *Uploads) Close() error {
 	return nil
 }
 
-// count returns the number of uploads that are not finished.
-func (a *Uploads) count() int {
+// count returns the number of uploads of the caller that are not finished.
+func (a *Uploads) count(ctx context.Context) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.open()
+	own, _ := a.open(access.From(ctx).Owner())
+	return own
 }
 
-// open returns the number of uploads that are not finished. The caller holds
-// the mutex.
-func (a *Uploads) open() (n int) {
+// open returns the numbers of uploads of a user, and of all users, that are not
+// finished. The caller holds the mutex.
+func (a *Uploads) open(owner string) (own, all int) {
 	for _, u := range a.byID {
-		if !u.done.Load() {
-			n++
+		if u.done.Load() {
+			continue
+		}
+		all++
+		if u.owner == owner {
+			own++
 		}
 	}
-	return n
+	return own, all
 }
 
-// begin starts an upload and returns its id. The error is of kind TooLarge if
+// begin starts an upload of the caller and returns its id. The error is of kind TooLarge if
 // the file is too large, and Busy if there are too many uploads.
-func (a *Uploads) begin(s uploadStart) (id string, err error) {
+func (a *Uploads) begin(ctx context.Context, s uploadStart) (id string, err error) {
 	if s.size > a.o.MaxSize {
 		return "", fmt.Errorf("total_size is %d bytes, but files of at most %d bytes are accepted: %w", s.size,
 			a.o.MaxSize,
@@ -156,16 +165,20 @@ func (a *Uploads) begin(s uploadStart) (id string, err error) {
 	if a.closed {
 		return "", errClosed
 	}
-	if a.open() >= a.o.MaxOpen {
+	owner := access.From(ctx).Owner()
+	switch own, all := a.open(owner); {
+	case own >= a.o.MaxOpen:
 		return "", fmt.Errorf(
 			"%d uploads are not finished, which is the limit; finish one, or try again in a few minutes: %w",
 			a.o.MaxOpen, errkind.Busy)
+	case all >= a.o.MaxAll:
+		return "", fmt.Errorf("the server has no room for another upload; try again in a few minutes: %w", errkind.Busy)
 	}
 	f, err := a.newFile()
 	if err != nil {
 		return "", err
 	}
-	u := &upload{id: newUUID(), start: s, file: f, chunks: map[int]extent{}}
+	u := &upload{id: newUUID(), owner: owner, start: s, file: f, chunks: map[int]extent{}}
 	u.timer = time.AfterFunc(a.o.TTL, func() { a.expire(u) })
 	a.byID[u.id] = u
 	return u.id, nil
@@ -196,13 +209,13 @@ func (u *upload) drop() {
 	}
 }
 
-// lock returns an upload, locked. The error is of kind NotFound if there is no
-// such upload.
-func (a *Uploads) lock(id string) (*upload, error) {
+// lock returns an upload of the caller, locked. The error is of kind NotFound if the
+// caller has no such upload.
+func (a *Uploads) lock(ctx context.Context, id string) (*upload, error) {
 	a.mu.Lock()
 	u, closed := a.byID[id], a.closed
 	a.mu.Unlock()
-	if u != nil {
+	if u != nil && u.owner == access.From(ctx).Owner() {
 		u.mu.Lock()
 		if !u.dropped {
 			return u, nil
@@ -216,15 +229,23 @@ func (a *Uploads) lock(id string) (*upload, error) {
 		"start a new one with kb_upload_start: %w", sanitize.Escape(cut(id)), a.ttl(), errkind.NotFound)
 }
 
-// lockOpen returns an upload that chunks can be added to, locked. The error is of
-// kind NotFound if there is no such upload, and Conflict if it is finished.
-func (a *Uploads) lockOpen(id string) (*upload, error) {
-	u, err := a.lock(id)
+// lockOpen returns an upload of the caller that chunks can be added to, locked. The error
+// is of kind NotFound if the caller has no such upload, and Conflict if it is finished.
+func (a *Uploads) lockOpen(ctx context.Context, id string) (*upload, error) {
+	u, err := a.lock(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	// The right may have been taken away since kb_upload_start.
+	err = kb.CheckWrite(ctx, Collection(u.start.file.Tags))
 	if err == nil && (u.done.Load() || u.busy) {
-		u.mu.Unlock()
 		err = errFinished
 	}
-	return u, err
+	if err != nil {
+		u.mu.Unlock()
+		return nil, err
+	}
+	return u, nil
 }
 
 var errFinished = fmt.Errorf("the upload is already finished; start a new one with kb_upload_start: %w",
@@ -237,8 +258,8 @@ const maxEmpty = 100
 // chunk stores a chunk. A chunk with the index of an earlier one replaces it. A
 // chunk that completes the file while an index before the last one is missing
 // is refused, because the missing chunk could not be added later.
-func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error) {
-	u, err := a.lockOpen(id)
+func (a *Uploads) chunk(ctx context.Context, id string, index int, data []byte) (*uploadState, error) {
+	u, err := a.lockOpen(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -285,8 +306,8 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 
 // put stores a whole file, which replaces all chunks.
 // length is the number of bytes that r will return, -1 if it is not known.
-func (a *Uploads) put(id string, length int64, r io.Reader) (*uploadState, error) {
-	u, err := a.lockOpen(id)
+func (a *Uploads) put(ctx context.Context, id string, length int64, r io.Reader) (*uploadState, error) {
+	u, err := a.lockOpen(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +332,7 @@ func (a *Uploads) put(id string, length int64, r io.Reader) (*uploadState, error
 		err = wrongSize(what, u.start.size)
 	}
 	if err == nil {
-		u, err = a.lockOpen(id)
+		u, err = a.lockOpen(ctx, id)
 	}
 	if err != nil {
 		f.close()
@@ -343,7 +364,7 @@ type sendFunc func(context.Context, kb.File, io.Reader) (job int64, err error)
 // fails, finish may be called again. After success, a repeated call returns the
 // same job.
 func (a *Uploads) finish(ctx context.Context, id string, send sendFunc) (int64, error) {
-	u, err := a.lock(id)
+	u, err := a.lock(ctx, id)
 	if err != nil {
 		return 0, err
 	}

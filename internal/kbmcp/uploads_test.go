@@ -35,12 +35,12 @@ func openUploads(t *testing.T, o UploadOptions) *Uploads {
 // begin starts an upload and adds chunks, in the order of the indexes.
 func begin(t *testing.T, a *Uploads, size int64, chunks ...any) string {
 	t.Helper()
-	id, err := a.begin(uploadStart{file: kb.File{Filename: "a.txt"}, size: size})
+	id, err := a.begin(t.Context(), uploadStart{file: kb.File{Filename: "a.txt"}, size: size})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i < len(chunks); i += 2 {
-		if _, err := a.chunk(id, chunks[i].(int), []byte(chunks[i+1].(string))); err != nil {
+		if _, err := a.chunk(t.Context(), id, chunks[i].(int), []byte(chunks[i+1].(string))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestSkippedIndex(t *testing.T) {
 				t.Helper()
 				for i := 0; i < len(chunks); i += 2 {
 					var err error
-					if state, err = a.chunk(id, chunks[i].(int), []byte(chunks[i+1].(string))); err != nil {
+					if state, err = a.chunk(t.Context(), id, chunks[i].(int), []byte(chunks[i+1].(string))); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -133,7 +133,7 @@ func TestSkippedIndex(t *testing.T) {
 			if state.Missing != tt.missing {
 				t.Errorf("missing = %q, want %q", state.Missing, tt.missing)
 			}
-			if _, err := a.chunk(id, tt.last, []byte(tt.data)); !errors.Is(err, errkind.Invalid) ||
+			if _, err := a.chunk(t.Context(), id, tt.last, []byte(tt.data)); !errors.Is(err, errkind.Invalid) ||
 				!strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("error = %v, want %q", err, tt.want)
 			}
@@ -152,7 +152,7 @@ func TestFinishAgain(t *testing.T) {
 	if _, err := received(t, a, id); !errors.Is(err, errkind.Conflict) {
 		t.Fatalf("error = %v", err)
 	}
-	if _, err := a.chunk(id, 0, []byte("ab")); err != nil {
+	if _, err := a.chunk(t.Context(), id, 0, []byte("ab")); err != nil {
 		t.Fatal(err)
 	}
 	fail := errors.New("down")
@@ -172,7 +172,7 @@ func TestFinishAgain(t *testing.T) {
 	if job != 7 || err != nil {
 		t.Errorf("a second finish returns %d, %v; want the same job", job, err)
 	}
-	if _, err := a.chunk(id, 0, nil); !errors.Is(err, errkind.Conflict) {
+	if _, err := a.chunk(t.Context(), id, 0, nil); !errors.Is(err, errkind.Conflict) {
 		t.Errorf("a chunk after finish: %v", err)
 	}
 }
@@ -180,12 +180,12 @@ func TestFinishAgain(t *testing.T) {
 func TestChecksum(t *testing.T) {
 	a := openUploads(t, UploadOptions{})
 	sum := sha256.Sum256([]byte("abc"))
-	id, err := a.begin(uploadStart{size: 3, sha256: hex.EncodeToString(sum[:])})
+	id, err := a.begin(t.Context(), uploadStart{size: 3, sha256: hex.EncodeToString(sum[:])})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ data, want string }{{"abd", "a chunk was damaged"}, {"abc", ""}} {
-		if _, err := a.chunk(id, 0, []byte(tt.data)); err != nil {
+		if _, err := a.chunk(t.Context(), id, 0, []byte(tt.data)); err != nil {
 			t.Fatal(err)
 		}
 		_, err := received(t, a, id)
@@ -197,25 +197,25 @@ func TestChecksum(t *testing.T) {
 
 func TestUploadLimits(t *testing.T) {
 	a := openUploads(t, UploadOptions{MaxSize: 10, MaxOpen: 2})
-	if _, err := a.begin(uploadStart{size: 11}); !errors.Is(err, errkind.TooLarge) {
+	if _, err := a.begin(t.Context(), uploadStart{size: 11}); !errors.Is(err, errkind.TooLarge) {
 		t.Errorf("a file that is too large: %v", err)
 	}
 	id := begin(t, a, 4, 0, "abc")
-	if _, err := a.chunk(id, 1, []byte("de")); !errors.Is(err, errkind.Invalid) {
+	if _, err := a.chunk(t.Context(), id, 1, []byte("de")); !errors.Is(err, errkind.Invalid) {
 		t.Errorf("a chunk beyond total_size: %v", err)
 	}
 	// A chunk that is replaced by ever longer ones does not fill the disk.
 	for _, data := range []string{"a", "ab", "abc", "abcd"} {
-		_, _ = a.chunk(id, 0, []byte(data))
+		_, _ = a.chunk(t.Context(), id, 0, []byte(data))
 	}
 	if end := a.byID[id].end; end > 8 {
 		t.Errorf("the file has %d bytes", end)
 	}
 	begin(t, a, 1)
-	if _, err := a.begin(uploadStart{size: 1}); !errors.Is(err, errkind.Busy) {
+	if _, err := a.begin(t.Context(), uploadStart{size: 1}); !errors.Is(err, errkind.Busy) {
 		t.Errorf("too many uploads: %v", err)
 	}
-	if _, err := a.chunk("nope", 0, nil); !errors.Is(err, errkind.NotFound) {
+	if _, err := a.chunk(t.Context(), "nope", 0, nil); !errors.Is(err, errkind.NotFound) {
 		t.Errorf("an unknown upload: %v", err)
 	}
 }
@@ -224,11 +224,11 @@ func TestPut(t *testing.T) {
 	a := openUploads(t, UploadOptions{})
 	id := begin(t, a, 5, 0, "abc")
 	for _, body := range []string{"", "abcd", "abcdef", strings.Repeat("x", 100)} {
-		if _, err := a.put(id, -1, strings.NewReader(body)); !errors.Is(err, errkind.Invalid) {
+		if _, err := a.put(t.Context(), id, -1, strings.NewReader(body)); !errors.Is(err, errkind.Invalid) {
 			t.Errorf("%d bytes: %v", len(body), err)
 		}
 	}
-	state, err := a.put(id, 5, strings.NewReader("12345"))
+	state, err := a.put(t.Context(), id, 5, strings.NewReader("12345"))
 	if err != nil || *state != (uploadState{UploadID: id, Received: 5, TotalSize: 5, Chunks: 1}) {
 		t.Fatalf("state = %+v, %v", state, err)
 	}
@@ -243,12 +243,12 @@ func TestUploadExpires(t *testing.T) {
 		a := openUploads(t, UploadOptions{MaxOpen: 1})
 		id := begin(t, a, 4, 0, "ab")
 		time.Sleep(10*time.Minute - time.Second)
-		if _, err := a.chunk(id, 1, []byte("c")); err != nil {
+		if _, err := a.chunk(t.Context(), id, 1, []byte("c")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if _, err := a.chunk(id, 2, []byte("d")); !errors.Is(err, errkind.NotFound) || !strings.Contains(err.Error(),
+		if _, err := a.chunk(t.Context(), id, 2, []byte("d")); !errors.Is(err, errkind.NotFound) || !strings.Contains(err.Error(),
 			"10m after its start") {
 			t.Errorf("error = %v", err)
 		}
@@ -291,7 +291,7 @@ func TestUploadsLeaveNothing(t *testing.T) {
 	a := openUploads(t, UploadOptions{Dir: dir})
 	id := begin(t, a, 4, 0, "ab")
 	b := openUploads(t, UploadOptions{Dir: dir})
-	if _, err := a.chunk(id, 1, bytes.Repeat([]byte("c"), 2)); err != nil {
+	if _, err := a.chunk(t.Context(), id, 1, bytes.Repeat([]byte("c"), 2)); err != nil {
 		t.Errorf("another process took the upload: %v", err)
 	}
 	if got, err := received(t, a, id); got != "abcc" || err != nil {
@@ -299,7 +299,7 @@ func TestUploadsLeaveNothing(t *testing.T) {
 	}
 	a.Close()
 	b.Close()
-	if _, err := a.begin(uploadStart{size: 1}); !errors.Is(err, errkind.Unavailable) {
+	if _, err := a.begin(t.Context(), uploadStart{size: 1}); !errors.Is(err, errkind.Unavailable) {
 		t.Errorf("begin after Close: %v", err)
 	}
 	left, err := os.ReadDir(dir)
@@ -329,7 +329,7 @@ func FuzzChunks(f *testing.F) {
 		for i := 0; i+1 < len(chunks); i += 2 {
 			index, data := int(chunks[i]%8), strings.Repeat(string(rune('a'+i%26)), int(chunks[i+1]%8))
 			old := want[index]
-			state, err := a.chunk(id, index, []byte(data))
+			state, err := a.chunk(t.Context(), id, index, []byte(data))
 			switch {
 			case err == nil:
 				want[index] = data
@@ -363,12 +363,12 @@ func TestEmptyChunks(t *testing.T) {
 	id := begin(t, a, 1)
 	for i := range maxEmpty {
 		for range 2 { // the second replaces the first
-			if _, err := a.chunk(id, 2*i, nil); err != nil {
+			if _, err := a.chunk(t.Context(), id, 2*i, nil); err != nil {
 				t.Fatalf("empty chunk %d: %v", i, err)
 			}
 		}
 	}
-	if _, err := a.chunk(id, 2*maxEmpty, nil); !errors.Is(err, errkind.Invalid) {
+	if _, err := a.chunk(t.Context(), id, 2*maxEmpty, nil); !errors.Is(err, errkind.Invalid) {
 		t.Errorf("one more: %v, want %v", err, errkind.Invalid)
 	}
 }
@@ -377,12 +377,12 @@ func TestEmptyChunks(t *testing.T) {
 func TestUploadsAreIndependent(t *testing.T) {
 	a := openUploads(t, UploadOptions{})
 	slow, other := begin(t, a, 1), begin(t, a, 1)
-	u, err := a.lock(slow)
+	u, err := a.lock(t.Context(), slow)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer u.mu.Unlock()
-	if _, err := a.chunk(other, 0, []byte("x")); err != nil {
+	if _, err := a.chunk(t.Context(), other, 0, []byte("x")); err != nil {
 		t.Error(err)
 	}
 	if _, err := a.finish(t.Context(), other, func(context.Context, kb.File, io.Reader) (int64, error) {
@@ -391,8 +391,8 @@ func TestUploadsAreIndependent(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if begin(t, a, 1); a.count() != 2 {
-		t.Errorf("%d uploads are open, want 2", a.count())
+	if begin(t, a, 1); a.count(t.Context()) != 2 {
+		t.Errorf("%d uploads are open, want 2", a.count(t.Context()))
 	}
 }
 

@@ -19,30 +19,35 @@ import (
 
 // registerUploads adds the tools for uploads.
 func (t *tools) registerUploads(s *mcpserver.Server) {
-	whole := ""
+	whole, unlisted := "", !t.o.Caller.Writes()
 	if t.o.UploadPath != "" {
 		whole = " With a shell, send the whole file instead of chunks: " +
 			"PUT it to put_path on the host and port of this server, " +
 			`for example with curl -T FILE, and with the same "Authorization" header.`
 	}
+	replaces := " A file replaces the document with the same source_path."
+	if !reads(t.o.Caller) {
+		replaces = ""
+	}
 	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_start", Title: "Start an upload",
 		Description: fmt.Sprintf("Start the upload of a file to the knowledge base: kb_upload_start, then kb_upload_chunk "+
 			"for each part, then kb_upload_finish, "+
-			"all within %v. A file replaces the document with the same source_path.", t.o.Uploads.ttl()) + whole,
+			"all within %v.", t.o.Uploads.ttl()) + replaces + whole,
+		Unlisted: unlisted,
 	}, t.uploadStart)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_chunk", Title: "Upload a part of a file",
 		Description: "Send the next part of a file. If you write the base64 yourself, send at most 8 KiB of the file in " +
 			"one chunk, because longer ones are often damaged; " +
 			"a program may send up to 1 MiB. Chunks are counted from 0 and may be sent in any order and repeated.",
-		Idempotent: true,
+		Idempotent: true, Unlisted: unlisted,
 	}, t.uploadChunk)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_finish", Title: "Finish an upload",
 		Description: "Pass the complete file to the knowledge base. The job that indexes it is listed by kb_jobs. An error " +
 			"says which chunks are missing; send them and call this again.",
-		Destructive: true, Idempotent: true,
+		Destructive: true, Idempotent: true, Unlisted: unlisted,
 	}, t.uploadFinish)
 }
 
@@ -58,7 +63,7 @@ type startArgs struct {
 
 var sumPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-func (t *tools) uploadStart(_ context.Context, in startArgs) (any, error) {
+func (t *tools) uploadStart(ctx context.Context, in startArgs) (any, error) {
 	tags, err := Tags(in.Collection, in.Tags)
 	if err != nil {
 		return nil, err
@@ -73,7 +78,10 @@ func (t *tools) uploadStart(_ context.Context, in startArgs) (any, error) {
 	case in.SHA256 != "" && !sumPattern.MatchString(in.SHA256):
 		return nil, &errkind.Argument{Name: "sha256", Value: in.SHA256, Want: "64 hexadecimal digits"}
 	}
-	id, err := t.o.Uploads.begin(uploadStart{
+	if err := kb.CheckWrite(ctx, Collection(tags)); err != nil {
+		return nil, err
+	}
+	id, err := t.o.Uploads.begin(ctx, uploadStart{
 		file: kb.File{Filename: in.Filename, SourcePath: in.SourcePath, Tags: tags}, size: in.TotalSize,
 		sha256: in.SHA256,
 	})
@@ -97,7 +105,7 @@ type chunkArgs struct {
 	ChunkIndex int    `json:"chunk_index" jsonschema:"Number of the part, from 0" limits:"minimum=0 maximum=99999"`
 }
 
-func (t *tools) uploadChunk(_ context.Context, in chunkArgs) (any, error) {
+func (t *tools) uploadChunk(ctx context.Context, in chunkArgs) (any, error) {
 	data, err := base64.StdEncoding.DecodeString(in.Data)
 	if at, ok := errors.AsType[base64.CorruptInputError](err); ok {
 		return nil, fmt.Errorf(
@@ -107,7 +115,7 @@ func (t *tools) uploadChunk(_ context.Context, in chunkArgs) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decoding data: %w", err)
 	}
-	return t.o.Uploads.chunk(in.UploadID, in.ChunkIndex, data)
+	return t.o.Uploads.chunk(ctx, in.UploadID, in.ChunkIndex, data)
 }
 
 // finishArgs are the arguments of kb_upload_finish.
@@ -132,7 +140,7 @@ func (a *Uploads) Route(path string) httpguard.Route {
 			a.serve(w, r, strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, path), "/"))
 		}),
 		Refuse: func(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
-			if f.Status == http.StatusUnauthorized {
+			if f.Status == http.StatusUnauthorized && f.Header.Get("WWW-Authenticate") == "" {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="mcp"`)
 			}
 			writeJSON(w, f.Status, errorBody{apiError{"REFUSED", f.Message}})
@@ -161,7 +169,7 @@ func (a *Uploads) serve(w http.ResponseWriter, r *http.Request, id string) {
 		writeJSON(w, http.StatusMethodNotAllowed, errorBody{apiError{"METHOD_NOT_ALLOWED", "send the file with PUT"}})
 		return
 	}
-	state, err := a.put(id, r.ContentLength, httpguard.LongBody(w, r))
+	state, err := a.put(r.Context(), id, r.ContentLength, httpguard.LongBody(w, r))
 	if err == nil {
 		writeJSON(w, http.StatusOK, state)
 		return
@@ -173,6 +181,7 @@ func (a *Uploads) serve(w http.ResponseWriter, r *http.Request, id string) {
 		code   string
 	}{
 		{errkind.NotFound, http.StatusNotFound, "NOT_FOUND"},
+		{errkind.Denied, http.StatusForbidden, "FORBIDDEN"},
 		{errkind.Conflict, http.StatusConflict, "CONFLICT"},
 		{errkind.TooLarge, http.StatusRequestEntityTooLarge, "TOO_LARGE"},
 		{errkind.Invalid, http.StatusBadRequest, "INVALID_ARGUMENT"},

@@ -242,6 +242,7 @@ func errorOf(code, message string) any {
 func Refuse(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
 	code := map[httpguard.Reason]string{
 		httpguard.NoToken: "unauthorized", httpguard.NotFound: "not_found", httpguard.WrongMethod: "method_not_allowed",
+		httpguard.Overloaded: "busy", httpguard.Unavailable: "unavailable",
 	}[f.Reason]
 	write(w, f.Status, errorOf(cmp.Or(code, "denied"), f.Message))
 }

@@ -37,7 +37,7 @@ const (
 
 func newSuiteServer() *suiteServer {
 	s := &suiteServer{Server: New(Options{Name: "knowhow-conformance", Version: "1"}), tools: map[string]bool{}}
-	s.sdk = mcp.NewServer(s.info, &mcp.ServerOptions{
+	s.sdk = mcp.NewServer(s.offer.Load().info, &mcp.ServerOptions{
 		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}, nil
 		},

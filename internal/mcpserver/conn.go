@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -17,6 +20,10 @@ import (
 // errShutdown is the cause of contexts that are cancelled because the server
 // ends.
 var errShutdown = errors.New("server is shutting down")
+
+// errInterrupted is the error of calls that HTTPHandler.Interrupt ends.
+var errInterrupted = fmt.Errorf("the rights of the caller have changed, send the request again: %w",
+	errkind.Unavailable)
 
 // closeTime is how long the end of a connection waits for handlers after their
 // contexts have been cancelled.
@@ -45,6 +52,7 @@ type conn struct {
 
 	mu       sync.Mutex // guards what follows
 	revision string     // negotiated by initialize; "" before
+	client   string     // name of the client, as initialize gave it
 	stopped  bool
 	calls    map[jsonrpc.ID]*call // unanswered calls
 	sending  int                  // answers that are no longer in calls and not yet sent
@@ -320,6 +328,20 @@ func (c *conn) revisionInUse() string {
 	return c.revision
 }
 
+// setClient records the name of the client.
+func (c *conn) setClient(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.client = name
+}
+
+// clientName returns the name of the client, "" before initialize.
+func (c *conn) clientName() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.client
+}
+
 // initialized opens the gate.
 func (c *conn) initialized() { c.opens.Do(func() { close(c.ready) }) }
 
@@ -360,7 +382,7 @@ func (c *conn) begin(ctx context.Context, k *call) (context.Context, func(), err
 		cancel(errShutdown)
 		return nil, nil, errShutdown
 	}
-	if k.cancelled {
+	if k.cancelled || k.interrupted {
 		cancel(nil)
 	}
 	k.cancel = cancel
@@ -388,6 +410,31 @@ func (c *conn) stop() {
 			k.cancel(errShutdown)
 		}
 	}
+}
+
+// interrupt cancels the contexts of all handlers, whose calls then fail, and drops
+// the work that outlasts its call.
+func (c *conn) interrupt() {
+	c.mu.Lock()
+	hooks := c.hooks
+	c.hooks = nil
+	for _, k := range c.calls {
+		k.interrupted = true
+		if k.cancel != nil {
+			k.cancel(errInterrupted)
+		}
+	}
+	c.mu.Unlock()
+	for _, h := range hooks {
+		h.f()
+	}
+}
+
+// isInterrupted reports whether a call was interrupted.
+func (c *conn) isInterrupted(k *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return k.interrupted
 }
 
 // isStopped reports whether stop was called.

@@ -1,6 +1,9 @@
 package mcpserver
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // Limits of an events, for all sessions together.
 const (
@@ -88,11 +91,15 @@ func (e *events) after(s *stream, index int) ([][]byte, bool) {
 // close removes the streams of a session. Their events are dropped later, like
 // old events.
 func (e *events) close(session string) {
+	e.remove(func(name streamName) bool { return name.session == session })
+}
+
+// closeAnswers removes all streams but those of GET, so that no answer is sent again.
+func (e *events) closeAnswers() { e.remove(func(name streamName) bool { return name.name != "" }) }
+
+// remove removes the streams with some names.
+func (e *events) remove(named func(streamName) bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for name := range e.streams {
-		if name.session == session {
-			delete(e.streams, name)
-		}
-	}
+	maps.DeleteFunc(e.streams, func(name streamName, _ *stream) bool { return named(name) })
 }

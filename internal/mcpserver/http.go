@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,11 @@ type HTTPOptions struct {
 	// ended for new ones; 0 is 1000
 	MaxSessions int
 	SessionIdle time.Duration // how long a session lives without a request; 0 is 30 minutes
+
+	// Refused, if set, is called for each HTTP request that is answered without passing
+	// a request on to Options.Around, such as the end of a session. code is that of the
+	// JSON-RPC error in the answer, 0 if there is none.
+	Refused func(r *http.Request, status int, code int64)
 }
 
 const (
@@ -107,6 +113,15 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, describe(shuttingDown()).wire())
 		return
 	}
+	if h.opts.Refused != nil {
+		u := &untaken{ResponseWriter: w}
+		defer func() {
+			if !u.taken {
+				h.opts.Refused(r, cmp.Or(u.status, http.StatusOK), u.code)
+			}
+		}()
+		w = u
+	}
 	if h.pinned {
 		r.Header.Del(headerRevision) // the pinned revisions do not have this header
 	}
@@ -120,6 +135,33 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		refuseMethod(w, h.methods())
 	}
+}
+
+// An untaken is the response to an HTTP request until one of its calls is passed on.
+type untaken struct {
+	http.ResponseWriter
+	taken  bool
+	status int
+	code   int64 // of the JSON-RPC error
+}
+
+func (u *untaken) WriteHeader(status int) {
+	u.status = cmp.Or(u.status, status)
+	u.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for [http.ResponseController].
+func (u *untaken) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+// take registers the calls of a payload; see conn.take. w is the response to the HTTP
+// request.
+func (h *HTTPHandler) take(w http.ResponseWriter, c *conn, p payload, header http.Header, to sink,
+	together bool) *group {
+	g := c.take(p, header, to, together)
+	if u, ok := w.(*untaken); ok && g.open > 0 {
+		u.taken = true
+	}
+	return g
 }
 
 func (h *HTTPHandler) methods() string {
@@ -248,6 +290,34 @@ func accepts(values []string) (asJSON, asStream bool) {
 		}
 	}
 	return asJSON, asStream
+}
+
+// Interrupt makes all running calls fail, and drops the answers that clients could ask
+// for again. Sessions continue. It is for a caller whose rights were reduced.
+func (h *HTTPHandler) Interrupt() {
+	h.mu.Lock()
+	all := slices.Collect(maps.Keys(h.conns))
+	h.mu.Unlock()
+	for _, c := range all {
+		c.interrupt()
+	}
+	if h.events != nil {
+		h.events.closeAnswers()
+	}
+}
+
+// Sessions returns the number of sessions, and of streams that carry messages of the
+// server to them.
+func (h *HTTPHandler) Sessions() (sessions, streams int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.sessions {
+		streams += s.streams
+		if s.old {
+			streams++
+		}
+	}
+	return len(h.sessions), streams
 }
 
 // Shutdown refuses new requests, waits half a second for running requests, then

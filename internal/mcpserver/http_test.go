@@ -417,3 +417,83 @@ func TestRefuse(t *testing.T) {
 		t.Errorf("Refuse() wrote %d %s, want 403 %s", w.Code, got, want)
 	}
 }
+
+// A refusal keeps the challenge that it brings, and one that may be retried has its own code.
+func TestRefuseUsers(t *testing.T) {
+	const challenge = `Bearer resource_metadata="https://knowhow.example/x"`
+	for _, tc := range []struct {
+		refusal         httpguard.Refusal
+		challenge, code string
+	}{
+		{httpguard.Refusal{Reason: httpguard.NoToken, Status: 401}, `Bearer realm="mcp"`, "-32600"},
+		{httpguard.Refusal{Reason: httpguard.NoToken, Status: 401,
+			Header: http.Header{"Www-Authenticate": {challenge}}}, challenge, "-32600"},
+		{httpguard.Refusal{Reason: httpguard.NoRight, Status: 403,
+			Header: http.Header{"Www-Authenticate": {challenge}}}, challenge, "-32600"},
+		{httpguard.Refusal{Reason: httpguard.Overloaded, Status: 429}, "", "-31429"},
+		{httpguard.Refusal{Reason: httpguard.Unavailable, Status: 503}, "", "-31503"},
+	} {
+		tc.refusal.Message = "not now"
+		g := httpguard.New(httpguard.Options{Refuse: mcpserver.Refuse, Routes: []httpguard.Route{{Path: "/"}},
+			Authenticate: func(*http.Request) (context.Context, *httpguard.Refusal) { return nil, &tc.refusal }})
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, httptest.NewRequest("POST", "/", nil))
+		want := `{"jsonrpc":"2.0","id":null,"error":{"code":` + tc.code + `,"message":"not now"}}`
+		if got := w.Header().Get("WWW-Authenticate"); w.Code != tc.refusal.Status || got != tc.challenge ||
+			w.Body.String() != want {
+			t.Errorf("the refusal %v is %d %s with %q, want %s with %q", tc.refusal, w.Code, w.Body, got, want,
+				tc.challenge)
+		}
+	}
+}
+
+// Streams and calls end when the rights of their caller end, which cancels the context
+// of their requests.
+func TestRightsEnd(t *testing.T) {
+	for name, tc := range map[string]struct{ method, body, accept string }{
+		"stream":                   {"GET", "", "text/event-stream"},
+		"stream of a call":         {"POST", "", "application/json, text/event-stream"},
+		"call answered in JSON":    {"POST", "", "application/json"},
+		"stream of older revision": {"GET", "old", "text/event-stream"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rights, end := context.WithCancel(context.Background())
+				k := newKit(mcpserver.Options{})
+				site := k.guarded(t, mcpserver.HTTPOptions{}, httpguard.Options{
+					Authenticate: func(r *http.Request) (context.Context, *httpguard.Refusal) {
+						ctx, cancel := context.WithCancel(r.Context())
+						context.AfterFunc(rights, cancel)
+						return ctx, nil
+					}})
+				header := map[string]string{"Accept": tc.accept}
+				if tc.body == "" {
+					_, h, _ := site.request(t, "POST", initializeBody, nil)
+					header["Mcp-Session-Id"] = h.Get("Mcp-Session-Id")
+				}
+				body := ""
+				if tc.method == "POST" {
+					site.request(t, "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, header)
+					body = request(t, "tools/call", hold("a"))
+				}
+				answered := make(chan string, 1)
+				go func() {
+					status, _, got := site.request(t, tc.method, body, header)
+					answered <- fmt.Sprint(status, " ", got)
+				}()
+				time.Sleep(time.Second) // virtual
+				start := time.Now()
+				select {
+				case got := <-answered:
+					t.Fatalf("answered %s before the end of the rights", got)
+				default:
+				}
+				end()
+				got := <-answered
+				if took := time.Since(start); took != 0 || strings.Contains(got, "result") {
+					t.Errorf("answered %s after %v, want the end at once", got, took)
+				}
+			})
+		})
+	}
+}

@@ -30,9 +30,11 @@ func (s *Server) identify(next mcp.MethodHandler) mcp.MethodHandler {
 		switch r := res.(type) {
 		case *mcp.InitializeResult:
 			r.Capabilities = s.capabilities()
+			r.Instructions = s.offer.Load().instructions
 			return &initializeResult{r, s.serverInfo()}, nil
 		case *mcp.DiscoverResult:
 			r.Capabilities = s.capabilities()
+			r.Instructions = s.offer.Load().instructions
 			r.CacheScope = "private"
 		}
 		if k := callOf(req); k != nil && (method == methodDiscover || k.revision >= statelessRevision) {
@@ -43,7 +45,8 @@ func (s *Server) identify(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 func (s *Server) serverInfo() serverInfo {
-	return serverInfo{Implementation: s.info, Domain: s.opts.Domain}
+	offer := s.offer.Load()
+	return serverInfo{Implementation: offer.info, Domain: offer.domain}
 }
 
 // sign adds the server's identity to the _meta of a result, if the revision of

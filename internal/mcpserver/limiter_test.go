@@ -19,21 +19,21 @@ func TestLimiterWaiters(t *testing.T) {
 	s := New(Options{MaxInFlight: 1})
 	l := s.limit
 	l.idle.most, l.queued.most = 1, 0
-	if err := l.acquire(t.Context()); err != nil {
+	if err := l.Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.acquire(t.Context()); !isBusy(err) {
-		t.Errorf("acquire() with a full queue = %v, want BUSY", err)
+	if err := l.Acquire(t.Context()); !isBusy(err) {
+		t.Errorf("Acquire() with a full queue = %v, want BUSY", err)
 	}
 	k := &call{slot: true}
 	err := s.Wait(context.WithValue(t.Context(), callKey{}, k), func() error {
-		if err := l.acquire(t.Context()); err != nil {
-			t.Errorf("acquire() while another waits = %v, want a slot", err)
+		if err := l.Acquire(t.Context()); err != nil {
+			t.Errorf("Acquire() while another waits = %v, want a slot", err)
 		}
 		if err := s.Wait(t.Context(), func() error { return nil }); !isBusy(err) {
 			t.Errorf("Wait() beyond the bound = %v, want BUSY", err)
 		}
-		l.release()
+		l.Release()
 		return nil
 	})
 	if err != nil || k.slot || l.idle.n.Load() != 0 || l.queued.n.Load() != 0 || !l.slots.TryAcquire(1) {
@@ -44,7 +44,7 @@ func TestLimiterWaiters(t *testing.T) {
 // Whatever happens at the same moment, slots are neither lost nor made.
 func TestLimiterKeepsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(3, 2*time.Millisecond)
+		l := NewLimiter(LimiterOptions{InFlight: 3, QueueWait: 2 * time.Millisecond})
 		l.queued.most = 20
 		var wg sync.WaitGroup
 		for i := range 200 {
@@ -54,10 +54,10 @@ func TestLimiterKeepsCount(t *testing.T) {
 				// on moments at which slots become free.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%4+1)*time.Millisecond)
 				defer cancel()
-				if l.acquire(ctx) != nil {
+				if l.Acquire(ctx) != nil {
 					return
 				}
-				defer l.release()
+				defer l.Release()
 				time.Sleep(time.Millisecond)
 			})
 		}

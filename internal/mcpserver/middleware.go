@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -47,20 +48,84 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		next := func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			return try(ctx, method, req, next)
 		}
-		switch k := callOf(req); {
-		case method == methodInitialize:
-			return s.initialize(ctx, c, req, next)
-		case method == notifyInitialized:
-			if res, err = next(ctx, method, req); err == nil {
-				c.initialized()
+		k := callOf(req)
+		answer := func(ctx context.Context) (mcp.Result, error) {
+			switch {
+			case method == methodInitialize:
+				return s.initialize(ctx, c, req, next)
+			case method == notifyInitialized:
+				res, err := next(ctx, method, req)
+				if err == nil {
+					c.initialized()
+				}
+				return res, err
+			case k == nil, method == methodPing, method == methodDiscover:
+				return next(ctx, method, req)
+			default:
+				return s.serve(ctx, c, k, req, next)
 			}
-			return res, err
-		case k == nil, method == methodPing, method == methodDiscover:
-			return next(ctx, method, req)
-		default:
-			return s.serve(ctx, c, k, req, next)
+		}
+		if s.opts.Around == nil || k == nil || method == methodPing {
+			return answer(ctx)
+		}
+		return s.around(ctx, k, req, answer)
+	}
+}
+
+// around answers a request by Options.Around.
+func (s *Server) around(ctx context.Context, k *call, req mcp.Request,
+	answer func(context.Context) (mcp.Result, error)) (res mcp.Result, err error) {
+	r := Request{Method: k.method, Client: k.conn.clientName(), Session: k.conn.id}
+	if c, ok := requestMeta(req)[mcp.MetaKeyClientInfo].(map[string]any); ok {
+		r.Client, _ = c["name"].(string)
+	}
+	switch p := req.GetParams().(type) {
+	case *mcp.InitializeParams:
+		if p != nil && p.ClientInfo != nil {
+			r.Client = p.ClientInfo.Name
+			k.conn.setClient(r.Client)
+		}
+	case *mcp.CallToolParamsRaw:
+		if p != nil {
+			r.Name = p.Name
+		}
+	case *mcp.ReadResourceParams:
+		if p != nil {
+			r.Name = p.URI
 		}
 	}
+	failure := s.opts.Around(ctx, r, func(ctx context.Context) Outcome {
+		res, err = answer(ctx)
+		return outcomeOf(res, err)
+	})
+	if failure != nil {
+		return s.failed(k, failure)
+	}
+	return res, err
+}
+
+// codeCancelled is the code of a request that the client has cancelled, which gets no
+// response. It is that of the Language Server Protocol.
+const codeCancelled = -32800
+
+// outcomeOf returns how a request ended.
+func outcomeOf(res mcp.Result, err error) Outcome {
+	if r, ok := res.(*toolResult); ok && r.IsError {
+		err, _ = r.Meta["error"].(error)
+	}
+	if err == nil {
+		return Outcome{}
+	}
+	if errors.Is(err, errCancelled) {
+		return Outcome{codeCancelled, "CANCELLED"}
+	}
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
+		return Outcome{codeInternal, "INTERNAL"}
+	}
+	var data struct{ Code string }
+	_ = json.Unmarshal(e.Data, &data) // there may be none
+	return Outcome{e.Code, data.Code}
 }
 
 // initialize is never cancelled, and the SDK's errors may be sent.
@@ -101,6 +166,8 @@ func (s *Server) serve(ctx context.Context, c *conn, k *call, req mcp.Request,
 	switch {
 	case c.isCancelled(k):
 		return nil, errCancelled
+	case c.isInterrupted(k):
+		err = errInterrupted
 	case err == nil:
 		return res, nil
 	case c.isStopped():
@@ -183,19 +250,19 @@ func (s *Server) logRequest(method string, took time.Duration, res mcp.Result, e
 // requests to the SDK.
 func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		k := callFrom(ctx)
+		k, offer := callFrom(ctx), s.offer.Load()
 		if limited(method) {
-			if err := s.limit.acquire(ctx); err != nil {
+			if err := s.limit.Acquire(ctx); err != nil {
 				return nil, err
 			}
 			k.slot = true
 			defer func() {
 				if k.slot {
-					s.limit.release()
+					s.limit.Release()
 				}
 			}()
 		}
-		if k != nil && !s.has(method, k.revision) {
+		if k != nil && !offer.has(method, k.revision) {
 			return nil, errUnknownMethod(method)
 		}
 		switch p := req.GetParams().(type) {
@@ -203,18 +270,18 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 			if p != nil && p.Cursor != "" {
 				return nil, noCursor(p.Cursor)
 			}
-			return s.listTools(k.revision), nil
+			return offer.listTools(k.revision), nil
 		case *mcp.CallToolParamsRaw:
-			return s.callTool(ctx, p, k.revision)
+			return offer.callTool(ctx, p, k.revision)
 		case *mcp.ListResourcesParams:
-			return s.listResources(ctx, p, k.revision)
+			return offer.listResources(ctx, p, k.revision)
 		case *mcp.ReadResourceParams:
-			return s.readResource(ctx, p, k.revision)
+			return offer.readResource(ctx, p, k.revision)
 		case *mcp.ListResourceTemplatesParams:
 			if p != nil && p.Cursor != "" {
 				return nil, noCursor(p.Cursor)
 			}
-			return s.listTemplates(k.revision), nil
+			return offer.listTemplates(k.revision), nil
 		}
 		return next(ctx, method, req)
 	}
@@ -223,12 +290,12 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 // has reports whether a method belongs to a declared capability. For clients of
 // older revisions, lists of resources are empty without the capability, because
 // many of them do not check it.
-func (s *Server) has(method, revision string) bool {
+func (o *offer) has(method, revision string) bool {
 	switch {
 	case slices.Contains(undeclaredMethods, method):
 		return false
 	case strings.HasPrefix(method, "resources/"):
-		return s.hasResources() || revision < statelessRevision
+		return o.hasResources() || revision < statelessRevision
 	}
 	return true
 }

@@ -50,6 +50,6 @@ func (h *HTTPHandler) postOld(w http.ResponseWriter, r *http.Request, p payload,
 			return
 		}
 	}
-	s.conn.deliver(r.Context(), s.conn.take(p, s.header, s.get, false))
+	s.conn.deliver(r.Context(), h.take(w, s.conn, p, s.header, s.get, false))
 	w.WriteHeader(http.StatusAccepted)
 }

@@ -29,8 +29,9 @@ type call struct {
 	slot     bool   // it counts against MaxInFlight; used by the goroutine of the handler
 
 	// Guarded by conn.mu.
-	cancelled bool                    // by the client
-	cancel    context.CancelCauseFunc // ends the context of the handler; nil before it is called
+	cancelled   bool                    // by the client
+	interrupted bool                    // by HTTPHandler.Interrupt
+	cancel      context.CancelCauseFunc // ends the context of the handler; nil before it is called
 
 	mu   sync.Mutex // guards what follows, and keeps notifications in order
 	last float64

@@ -11,10 +11,17 @@ import (
 // Refuse writes a refusal as a JSON-RPC error with id null. It is an
 // [httpguard.RefuseFunc] for listeners that serve MCP.
 func Refuse(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
-	if f.Status == http.StatusUnauthorized {
+	if f.Status == http.StatusUnauthorized && f.Header.Get("WWW-Authenticate") == "" {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mcp"`)
 	}
-	refuse(w, f.Status, jsonrpc.ID{}, f.Message)
+	code := int64(codeInvalidRequest)
+	switch f.Reason {
+	case httpguard.Overloaded:
+		code = codeBusy
+	case httpguard.Unavailable:
+		code = codeUnavailable
+	}
+	reply(w, f.Status, jsonrpc.ID{}, newError(code, f.Message, nil))
 }
 
 // refuse answers a request with an HTTP status and an error of the protocol
@@ -31,6 +38,9 @@ func refuseMethod(w http.ResponseWriter, allowed string) {
 
 // reply answers a request with an HTTP status and a JSON-RPC error.
 func reply(w http.ResponseWriter, status int, id jsonrpc.ID, e *jsonrpc.Error) {
+	if u, ok := w.(*untaken); ok {
+		u.code = e.Code
+	}
 	writeJSON(w, status, errorResponse(id, e))
 }
 

@@ -67,7 +67,8 @@ type Template struct {
 // SetResources sets the resources of the server. It must be called before the
 // server is served.
 func (s *Server) SetResources(r Resources, templates ...Template) {
-	s.res, s.template = r, templates
+	offer := s.offer.Load()
+	offer.res, offer.template = r, templates
 }
 
 // noResources are those of a server without resources.
@@ -82,7 +83,7 @@ func (noResources) ReadResource(_ context.Context, uri, _ string) (*Contents, er
 }
 
 // hasResources reports whether the resources of the server were set.
-func (s *Server) hasResources() bool { return s.res != noResources{} }
+func (o *offer) hasResources() bool { return o.res != noResources{} }
 
 // noCursor refuses the cursor of a list that is not paged.
 func noCursor(at string) error {
@@ -96,12 +97,12 @@ type resourcesResult struct {
 	NextCursor string     `json:"nextCursor,omitempty"`
 }
 
-func (s *Server) listResources(ctx context.Context, p *mcp.ListResourcesParams, revision string) (mcp.Result, error) {
+func (o *offer) listResources(ctx context.Context, p *mcp.ListResourcesParams, revision string) (mcp.Result, error) {
 	cursor := ""
 	if p != nil {
 		cursor = p.Cursor
 	}
-	list, err := s.res.ListResources(ctx, cursor)
+	list, err := o.res.ListResources(ctx, cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +118,9 @@ type templatesResult struct {
 	Templates []Template `json:"resourceTemplates"`
 }
 
-func (s *Server) listTemplates(revision string) *templatesResult {
+func (o *offer) listTemplates(revision string) *templatesResult {
 	// never null
-	return &templatesResult{freshness: freshnessFor(revision), Templates: append([]Template{}, s.template...)}
+	return &templatesResult{freshness: freshnessFor(revision), Templates: append([]Template{}, o.template...)}
 }
 
 // readResult is the result of resources/read. The SDK's type omits an empty
@@ -139,7 +140,7 @@ type textContents struct {
 	Meta     map[string]any `json:"_meta,omitempty"`
 }
 
-func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, revision string) (mcp.Result, error) {
+func (o *offer) readResource(ctx context.Context, p *mcp.ReadResourceParams, revision string) (mcp.Result, error) {
 	if p.URI == "" {
 		return nil, &schema.Error{Argument: "uri", Want: "the URI of a resource",
 			Message: `argument "uri" is missing: want the URI of a resource, see resources/list`}
@@ -161,7 +162,7 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 		return nil, &errkind.Argument{Name: "cursor", Want: "a nextCursor of an earlier read"}
 	}
 	k.uri = p.URI
-	c, err := s.res.ReadResource(ctx, uri, cursor)
+	c, err := o.res.ReadResource(ctx, uri, cursor)
 	if err != nil {
 		return nil, err
 	}

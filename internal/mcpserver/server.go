@@ -17,6 +17,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -70,6 +71,7 @@ type Options struct {
 	Revision     Revision
 	MaxInFlight  int           // concurrent tool calls and reads; 0 is 32
 	QueueWait    time.Duration // how long further ones wait; 0 is 2 s
+	Limit        *Limiter      // shared with other servers, in place of one of MaxInFlight and QueueWait
 	Log          *slog.Logger  // nil discards
 
 	// Header adds values from the HTTP header of a request to ctx for its
@@ -78,43 +80,67 @@ type Options struct {
 	// concurrent use, and must not change the header. Over HTTP+SSE the header
 	// is that of the GET that opened the stream. On stdio Header is not called.
 	Header func(ctx context.Context, h http.Header) context.Context
+
+	// Around, if set, is called for each request but ping. It calls answer once, with
+	// ctx or a context derived from it, which runs the handler. If it returns an
+	// error, that is the answer to the request, whatever the handler returned; then
+	// answer may not have been called.
+	Around func(ctx context.Context, r Request, answer func(context.Context) Outcome) error
+}
+
+// A Request describes a request of a client.
+type Request struct {
+	Method  string // for example tools/call
+	Name    string // of the tool, or the URI of the resource, as the client sent it; otherwise ""
+	Client  string // name of the program, as in clientInfo; "" if it is not known
+	Session string // its ID; "" if there is none
+}
+
+// An Outcome is how a request ended.
+type Outcome struct {
+	Code int64  // of the JSON-RPC error; 0 if there is none
+	Name string // of the error, for example INVALID_ARGUMENT; "" if there is none
 }
 
 // A Server answers MCP requests. Its tools and resources must be set before it
 // is first served. Then it may be served on any number of connections
 // concurrently.
 type Server struct {
-	sdk      *mcp.Server
-	opts     Options
-	info     *mcp.Implementation
-	log      *slog.Logger
-	limit    *limiter
-	tools    []*tool
-	byName   map[string]*tool
-	res      Resources
-	template []Template
+	sdk   *mcp.Server
+	opts  Options
+	log   *slog.Logger
+	limit *Limiter
+	offer atomic.Pointer[offer]
+}
+
+// An offer is what a server offers to its clients.
+type offer struct {
+	info         *mcp.Implementation
+	instructions string
+	domain       *Domain
+	tools        []*tool
+	byName       map[string]*tool
+	res          Resources
+	template     []Template
 }
 
 // New returns a server without tools and resources.
 func New(o Options) *Server {
-	if o.MaxInFlight <= 0 {
-		o.MaxInFlight = 32
-	}
-	if o.QueueWait <= 0 {
-		o.QueueWait = 2 * time.Second
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		opts:   o,
-		info:   &mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version},
-		log:    o.Log,
-		limit:  newLimiter(o.MaxInFlight, o.QueueWait),
-		byName: map[string]*tool{},
-		res:    noResources{},
+		opts:  o,
+		log:   o.Log,
+		limit: o.Limit,
 	}
-	s.sdk = mcp.NewServer(s.info, &mcp.ServerOptions{
+	if s.limit == nil {
+		s.limit = NewLimiter(LimiterOptions{InFlight: o.MaxInFlight, QueueWait: o.QueueWait})
+	}
+	first := &offer{info: &mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version},
+		instructions: o.Instructions, domain: o.Domain, byName: map[string]*tool{}, res: noResources{}}
+	s.offer.Store(first)
+	s.sdk = mcp.NewServer(first.info, &mcp.ServerOptions{
 		Instructions:              o.Instructions,
 		SupportedProtocolVersions: o.Revision.versions(),
 		Capabilities:              &mcp.ServerCapabilities{},
@@ -123,15 +149,21 @@ func New(o Options) *Server {
 	return s
 }
 
+// Replace makes s offer what another server offers from the next request on: its
+// tools, resources, instructions, names and domain. Sessions continue. Afterwards the
+// other server must not be changed.
+func (s *Server) Replace(other *Server) { s.offer.Store(other.offer.Load()) }
+
 // capabilities declares the features of the server. It does not declare
 // list_changed, which is never sent.
 func (s *Server) capabilities() *mcp.ServerCapabilities {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	if s.hasResources() {
+	offer := s.offer.Load()
+	if offer.hasResources() {
 		c.Resources = &mcp.ResourceCapabilities{}
 	}
-	if s.opts.Domain != nil {
-		c.Experimental = map[string]any{"domain": s.opts.Domain}
+	if offer.domain != nil {
+		c.Experimental = map[string]any{"domain": offer.domain}
 	}
 	return c
 }

@@ -57,7 +57,7 @@ func (h *HTTPHandler) postStateless(w http.ResponseWriter, r *http.Request, p pa
 	st := newStream(w)
 	st.status = true
 	c.alone = st
-	c.deliver(r.Context(), c.take(p, r.Header, st, false))
+	c.deliver(r.Context(), h.take(w, c, p, r.Header, st, false))
 	// Errors have an HTTP status, which would be sent too early by a comment.
 	st.carry(r.Context(), c.closed, http.StatusOK, false)
 }

@@ -99,7 +99,7 @@ func (h *HTTPHandler) postSession(w http.ResponseWriter, r *http.Request, p payl
 	}
 	st := newStream(w)
 	st.events, st.name = h.events, streamName{s.id, rand.Text()}
-	g := s.conn.take(p, r.Header, st, false)
+	g := h.take(w, s.conn, p, r.Header, st, false)
 	if g.open == 0 {
 		h.postNothing(w, r, s.conn, g)
 		return
@@ -128,7 +128,7 @@ func streamRevision(r *http.Request, one *jsonrpc.Request) string {
 // resumed, so nobody would receive it.
 func (h *HTTPHandler) postJSON(w http.ResponseWriter, r *http.Request, c *conn, p payload, status bool) {
 	b := &body{over: make(chan struct{})}
-	g := c.take(p, r.Header, b, true)
+	g := h.take(w, c, p, r.Header, b, true)
 	if g.open == 0 {
 		h.postNothing(w, r, c, g)
 		return

@@ -25,6 +25,7 @@ type Tool struct {
 	Idempotent  bool // a repeated call has no further effect
 	OpenWorld   bool // accesses systems outside of the server
 	Meta        map[string]any
+	Unlisted    bool // not in tools/list, because the caller may never use it; a call gives its error
 
 	// Adjust changes the parts of the schema of the arguments that depend on
 	// options; see [schema.For]. nil changes nothing.
@@ -103,10 +104,11 @@ func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any,
 		}
 		return h(ctx, in)
 	}
-	if _, replaced := s.byName[t.Name]; replaced {
-		s.tools = slices.DeleteFunc(s.tools, func(o *tool) bool { return o.Name == t.Name })
+	offer := s.offer.Load()
+	if _, replaced := offer.byName[t.Name]; replaced {
+		offer.tools = slices.DeleteFunc(offer.tools, func(o *tool) bool { return o.Name == t.Name })
 	}
-	s.tools, s.byName[t.Name] = append(s.tools, rt), rt
+	offer.tools, offer.byName[t.Name] = append(offer.tools, rt), rt
 }
 
 // toolsResult is the result of tools/list. The SDK's type would send
@@ -136,9 +138,12 @@ type annotations struct {
 	OpenWorld   bool   `json:"openWorldHint"`
 }
 
-func (s *Server) listTools(revision string) *toolsResult {
-	res := &toolsResult{freshness: freshnessFor(revision), Tools: make([]listedTool, 0, len(s.tools))}
-	for _, t := range s.tools {
+func (o *offer) listTools(revision string) *toolsResult {
+	res := &toolsResult{freshness: freshnessFor(revision), Tools: make([]listedTool, 0, len(o.tools))}
+	for _, t := range o.tools {
+		if t.Unlisted {
+			continue
+		}
 		res.Tools = append(res.Tools, listedTool{Name: t.Name, Title: t.Title, Description: t.Description,
 			InputSchema: t.input, Meta: t.Meta,
 			Annotations: annotations{t.Title, t.ReadOnly, t.Destructive, t.Idempotent, t.OpenWorld}})
@@ -146,10 +151,10 @@ func (s *Server) listTools(revision string) *toolsResult {
 	return res
 }
 
-func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revision string) (mcp.Result, error) {
-	t := s.byName[p.Name]
+func (o *offer) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revision string) (mcp.Result, error) {
+	t := o.byName[p.Name]
 	if t == nil {
-		return nil, s.unknownTool(p.Name)
+		return nil, o.unknownTool(p.Name)
 	}
 	value, err := t.handle(ctx, p.Arguments)
 	if err != nil {
@@ -169,10 +174,12 @@ func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revisio
 }
 
 // unknownTool returns the error of a call of an unknown tool.
-func (s *Server) unknownTool(name string) error {
-	names := make([]string, 0, len(s.tools))
-	for _, t := range s.tools {
-		names = append(names, t.Name)
+func (o *offer) unknownTool(name string) error {
+	names := make([]string, 0, len(o.tools))
+	for _, t := range o.tools {
+		if !t.Unlisted {
+			names = append(names, t.Name)
+		}
 	}
 	message, data := fmt.Sprintf("unknown tool %s", spell.Quote(name)), map[string]any{"code": "UNKNOWN_TOOL"}
 	switch near := spell.Near(name, names, 3); {
@@ -183,4 +190,14 @@ func (s *Server) unknownTool(name string) error {
 		message += ", see tools/list for the known tools"
 	}
 	return invalidParams(message, data)
+}
+
+// ToolNames returns the names of the tools.
+func (s *Server) ToolNames() []string {
+	offer := s.offer.Load()
+	names := make([]string, len(offer.tools))
+	for i, t := range offer.tools {
+		names[i] = t.Name
+	}
+	return names
 }

@@ -286,6 +286,9 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging, put *document
 	if f == nil {
 		return version{}, document.Missing(t.ID)
 	}
+	if err := t.CheckFrom(f.row.Label); err != nil {
+		return version{}, err
+	}
 	d := f.row.document()
 	d.Tags = sorted(append(slices.DeleteFunc(d.Tags, func(tag string) bool { return slices.Contains(t.Remove, tag) }),
 		t.Add...))

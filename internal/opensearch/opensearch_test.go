@@ -115,6 +115,16 @@ func TestBase(t *testing.T) {
 	})
 }
 
+// TestBaseRights runs the part of the contract about users. OpenSearch counts words in
+// all documents of an index, so scores depend on those of others.
+func TestBaseRights(t *testing.T) {
+	address(t)
+	kbtest.RunRights(t, func(t *testing.T) kb.Base {
+		b, _ := openBase(t, t.TempDir(), open(t, address(t)))
+		return b
+	}, false)
+}
+
 // TestBaseMeaning runs the part of the contract about searches by meaning.
 func TestBaseMeaning(t *testing.T) {
 	kbtest.RunMeaning(t, func(t *testing.T, e embed.Embedder) kb.Base {

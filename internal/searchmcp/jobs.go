@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/audit"
 	"github.com/knowhow-mcp/knowhow/internal/compact"
 	"github.com/knowhow-mcp/knowhow/internal/content"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
@@ -98,23 +99,41 @@ func (t *Tools) share(ctx context.Context, w work) (answer any, shared bool, err
 		Run: func(ctx context.Context, report job.Report) (any, error) {
 			ran.Store(true)
 			report(0, 0, content.PhaseFetching)
-			answer, err := w.run(ctx, report)
+			call := new(audit.Call)
+			answer, err := w.run(audit.With(ctx, call), report)
 			if err = t.explained(err); err != nil {
 				err = &failure{err, mcpserver.DescribeError(outlasting, err)}
 			}
-			return answer, err
+			return recorded{answer, call}, err
 		},
 		Size:   sizeOf,
 		Notify: func(st job.Status) { mcpserver.Progress(outlasting, st.Progress, st.Total, st.Message) },
 	})
 	if err != nil || st == nil {
-		return value, !ran.Load(), err
+		return received(ctx, value), !ran.Load(), err
 	}
 	mcpserver.AfterCancel(ctx, func() {
 		_ = t.jobs.Cancel(owner, st.ID) // NotFound means that the job ended long ago
 	})
 	h := newHandle(st)
 	return &h, false, nil
+}
+
+// A recorded answer is that of a work, with what is recorded of each call that
+// receives it.
+type recorded struct {
+	answer any
+	call   *audit.Call
+}
+
+// received returns an answer that the call of ctx receives.
+func received(ctx context.Context, result any) any {
+	r, ok := result.(recorded)
+	if !ok {
+		return result
+	}
+	audit.From(ctx).Add(r.call)
+	return r.answer
 }
 
 // A failure is the error of a work, with the object that describes it to the
@@ -147,6 +166,8 @@ func callerOf(ctx context.Context) string {
 func sizeOf(answer any) int64 {
 	const small = 4 << 10
 	switch a := answer.(type) {
+	case recorded:
+		return sizeOf(a.answer)
 	case *mcpserver.Result:
 		return sizeOf(a.Value)
 	case resource:
@@ -222,7 +243,7 @@ func (t *Tools) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (an
 	r.Total = st.Total
 	switch st.State {
 	case job.Done:
-		r.Result, err = asResult(st.Result)
+		r.Result, err = asResult(received(ctx, st.Result))
 	case job.Failed:
 		t.log.Info("a job failed", "job", st.ID, "error", st.Err)
 		if f, ok := errors.AsType[*failure](st.Err); ok {

@@ -528,7 +528,7 @@ func TestChangedDocumentIsReadAnew(t *testing.T) {
 				if st.Err != nil {
 					return st.Err
 				}
-				return st.Result
+				return received(t.Context(), st.Result)
 			}
 			if err != nil {
 				return err

@@ -306,10 +306,18 @@ func (t *Tools) textPlace(id, at string) (place, error) {
 	if at == "" {
 		return place{}, nil
 	}
-	return parseCursor(at, textCursor, t.textScope(id))
+	return parseCursor(at, textCursor, t.cursorScope(id))
 }
 
-func (t *Tools) textScope(id string) string { return t.domain.ID + "/" + id }
+// cursorScope returns the scope of the cursors of the caller, for a text or a list with
+// a name.
+func (t *Tools) cursorScope(name string) string {
+	scope := t.domain.ID + "/" + name
+	if t.owner != "" {
+		scope += "\x00" + t.owner
+	}
+	return scope
+}
 
 // readPart returns the first chunk of a part of a document's text. Chunks are at
 // most maxChunkBytes long and follow one another without a gap. Places count the
@@ -349,7 +357,7 @@ func (t *Tools) readPart(ctx context.Context, wanted part, report job.Report) (*
 		stamp:  stamp,
 	}
 	if !p.IsLast {
-		p.NextCursor = cursor{kind: textCursor, scope: t.textScope(id), mark: w.Hash, offset: next}.String()
+		p.NextCursor = cursor{kind: textCursor, scope: t.cursorScope(id), mark: w.Hash, offset: next}.String()
 	}
 	return p, nil
 }

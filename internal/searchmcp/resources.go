@@ -41,7 +41,7 @@ func (t *Tools) templates() []mcpserver.Template {
 
 // ListResources returns one page of the domain's documents, newest first.
 func (t *Tools) ListResources(ctx context.Context, at string) (*mcpserver.ResourceList, error) {
-	scope := t.domain.ID + "/" + t.domain.Label
+	scope := t.cursorScope(t.domain.Label)
 	start := 0
 	if at != "" {
 		p, err := parseCursor(at, listCursor, scope)

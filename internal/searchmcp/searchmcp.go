@@ -67,6 +67,10 @@ type Options struct {
 	Wording Wording
 	Groups  []Group // of tools; nil means all
 
+	// Owner identifies the user whose calls are answered. Cursors that another user got
+	// are refused. "" means that the server has no users.
+	Owner string
+
 	// NameSource adds the name of its source to every hit. It requires
 	// OfFolders.
 	NameSource bool
@@ -107,6 +111,7 @@ type Tools struct {
 	backend       search.Service
 	wording       Wording
 	groups        []Group // nil for all
+	owner         string
 	nameSource    bool
 	labels        []string // in every call; nil for the whole index
 	pageSize      int
@@ -128,6 +133,7 @@ func New(o Options) *Tools {
 		backend:       o.Backend,
 		wording:       o.Wording,
 		groups:        o.Groups,
+		owner:         o.Owner,
 		nameSource:    o.NameSource,
 		pageSize:      o.PageSize,
 		maxPageSize:   o.MaxPageSize,

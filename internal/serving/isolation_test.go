@@ -208,7 +208,7 @@ func newSite(t *testing.T, secrets, collide bool, notes string) *site {
 		Asked:         map[string]search.Service{"hr": fess(t, secrets), "datasets": datasets(t, secrets)},
 		SourceTimeout: time.Minute, Groups: []searchmcp.Group{searchmcp.SearchTools, searchmcp.FessTools},
 		Version: "devel", Log: slog.New(slog.DiscardHandler)})
-	all := &site{handler: httpguard.New(httpguard.Options{Routes: s.Routes(s.MCP())}), tools: map[string]*mcptest.Session{}}
+	all := &site{handler: httpguard.New(httpguard.Options{Routes: s.Routes()}), tools: map[string]*mcptest.Session{}}
 	server := httptest.NewServer(all.handler)
 	t.Cleanup(server.Close)
 	for _, path := range []string{"/mcp", "/mcp/docs", "/mcp/hr", "/mcp/datasets", "/mcp/kb"} {

@@ -2,11 +2,9 @@ package serving
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/knowhow-mcp/knowhow/internal/console"
 	"github.com/knowhow-mcp/knowhow/internal/document"
@@ -33,88 +31,75 @@ const (
 	kbPath = "/kb"
 )
 
-// Routes returns the routes of the server, with the MCP server over all sources.
-func (s *Server) Routes(mcp *mcpserver.Server) []httpguard.Route {
-	all := mcp.HTTP(mcpserver.HTTPOptions{}).Route(MCPPath)
+// Routes returns the routes of the server.
+func (s *Server) Routes() []httpguard.Route {
+	all := s.users.Route(MCPPath, func(w http.ResponseWriter, r *http.Request) {
+		if !s.users.ServeMCP(w, r, "") {
+			s.users.Refused(r, http.StatusServiceUnavailable)
+			mcpserver.Refuse(w, r, httpguard.Refusal{Reason: httpguard.Unavailable,
+				Status: http.StatusServiceUnavailable, Message: "the server is shutting down"})
+		}
+	})
 	all.Refuse = console.RefuseWithPage(mcpserver.Refuse)
-	labels := &labelHandlers{Server: s, made: map[string]*mcpserver.HTTPHandler{}}
 	one := all
-	one.Tree, one.Handler, one.Shutdown = true, labels, labels.shutdown
+	one.Tree, one.Handler, one.Shutdown = true, http.HandlerFunc(s.serveLabel), nil
+	fess := fessserver.Route(fessserver.Options{Prefix: fessPath, Log: s.o.Log})
+	fess.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.viewOf(r.Context()).fess.ServeHTTP(w, r)
+	})
+	page, status := console.Routes(console.Options{Status: s.status, Refuse: mcpserver.Refuse, Log: s.o.Log})
 	routes := []httpguard.Route{
 		all, one,
-		fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.o.Log}),
-		kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.Folder.Dir),
-			MaxUpload: s.o.MaxUpload, Log: s.o.Log}),
+		s.users.Limited(fess),
+		s.users.Limited(kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath,
+			TempDir: kb.Incoming(s.o.Folder.Dir), MaxUpload: s.o.MaxUpload, Log: s.o.Log})),
 		{Path: "/", Tree: true}, // requires the token for every path
+		page,
+		s.users.Limited(status),
 	}
-	routes = append(routes, console.Routes(console.Options{Status: s.status, Refuse: mcpserver.Refuse,
-		Log: s.o.Log})...)
 	if s.o.Tools != nil && s.o.Tools.UploadPath != "" {
-		routes = append(routes, s.o.Tools.Uploads.Route(s.o.Tools.UploadPath))
+		routes = append(routes, s.users.Limited(s.o.Tools.Uploads.Route(s.o.Tools.UploadPath)))
 	}
 	return routes
 }
 
-// labelHandlers serve one source each, for the sources of the process. A
-// handler is created at the first request for its source.
-type labelHandlers struct {
-	*Server
-
-	mu   sync.Mutex
-	made map[string]*mcpserver.HTTPHandler
+// viewOf returns what the caller of a request sees.
+func (s *Server) viewOf(ctx context.Context) *view {
+	v, _ := s.users.User(ctx).View().(*view)
+	return v
 }
 
-// ServeHTTP passes a request to the endpoint of the source in its path.
-func (l *labelHandlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serveLabel serves the MCP server over the source in the path.
+func (s *Server) serveLabel(w http.ResponseWriter, r *http.Request) {
 	label := strings.TrimPrefix(r.URL.Path, MCPPath+"/")
-	sources, err := l.current(r.Context())
+	sources, err := s.current(r.Context())
 	if err != nil {
-		l.o.Log.Error("reading the sources", "error", err)
+		s.o.Log.Error("reading the sources", "error", err)
+		s.users.Refused(r, http.StatusInternalServerError)
 		mcpserver.Refuse(w, r, httpguard.Refusal{Status: http.StatusInternalServerError,
 			Message: "the index cannot be read, see the log of knowhow"})
 		return
 	}
-	i := slices.IndexFunc(sources, func(s document.Source) bool { return s.Label == label })
-	if i < 0 {
-		mcpserver.Refuse(w, r, httpguard.Refusal{Reason: httpguard.NotFound, Status: http.StatusNotFound,
-			Message: "this server serves no source with this label, start it with the folder, or see knowhow sources"})
+	if slices.ContainsFunc(sources, func(src document.Source) bool { return src.Label == label }) &&
+		s.users.ServeMCP(w, r, label) {
 		return
 	}
-	l.handler(sources[i]).ServeHTTP(w, r)
-}
-
-// handler returns the endpoint of a source.
-func (l *labelHandlers) handler(src document.Source) *mcpserver.HTTPHandler {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	h, ok := l.made[src.Label]
-	if !ok {
-		h = l.mcp(sourceDomain(src), l.over([]document.Source{src}), nil).HTTP(mcpserver.HTTPOptions{})
-		l.made[src.Label] = h
-	}
-	return h
-}
-
-// shutdown ends all endpoints.
-func (l *labelHandlers) shutdown(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var errs []error
-	for _, h := range l.made {
-		errs = append(errs, h.Shutdown(ctx))
-	}
-	return errors.Join(errs...)
+	s.users.Refused(r, http.StatusNotFound)
+	mcpserver.Refuse(w, r, httpguard.Refusal{Reason: httpguard.NotFound, Status: http.StatusNotFound,
+		Message: "this server serves no source with this label, start it with the folder, or see knowhow sources"})
 }
 
 // status returns what the console shows. It lists the paths that are left out of the
 // source with the label leftOut.
 func (s *Server) status(ctx context.Context, leftOut string) (console.Status, error) {
 	f, status := s.o.Folder, console.Status{Version: s.o.Version, Sources: []console.Source{}}
+	v := s.viewOf(ctx)
 	sources, err := s.current(ctx)
 	if err != nil {
 		return status, err
 	}
-	status.Endpoints = s.endpoints(sources)
+	sources = slices.DeleteFunc(sources, func(src document.Source) bool { return !s.readable(v.caller, src) })
+	status.Endpoints = v.endpoints(sources)
 	indexed, err := f.Status(ctx, Labels(Indexed(sources)), leftOut != "")
 	if err != nil {
 		return status, err
@@ -122,7 +107,10 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 	if done, total, err := f.Index.Embedding(ctx, Labels(Indexed(sources))); err != nil {
 		return status, err
 	} else if total > 0 {
-		status.Vectors = &console.Vectors{Done: done, Total: total, Seconds: int64(indexed.Stats.VectorTime.Seconds())}
+		status.Vectors = &console.Vectors{Done: done, Total: total}
+		if v.caller == nil { // it depends on all documents
+			status.Vectors.Seconds = int64(indexed.Stats.VectorTime.Seconds())
+		}
 	}
 	for _, src := range indexed.Sources {
 		to := console.Source{
@@ -151,16 +139,15 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 }
 
 // endpoints returns the MCP endpoints with search tools, that of all sources first.
-func (s *Server) endpoints(sources []document.Source) []console.Endpoint {
+func (v *view) endpoints(sources []document.Source) []console.Endpoint {
 	endpoints := []console.Endpoint{}
-	asked := slices.Contains(s.o.Groups, searchmcp.SearchTools)
-	if asked || len(s.o.Groups) == 0 && s.o.Tools == nil {
-		endpoints = append(endpoints, console.Endpoint{Path: MCPPath, Domain: s.domain().ID})
+	if slices.Contains(v.groups(v.o.Tools != nil), searchmcp.SearchTools) {
+		endpoints = append(endpoints, console.Endpoint{Path: MCPPath, Domain: v.domain().ID})
 		if len(sources) < 2 {
 			return endpoints
 		}
 	}
-	if asked || len(s.o.Groups) == 0 {
+	if slices.Contains(v.groups(false), searchmcp.SearchTools) {
 		for _, src := range sources {
 			endpoints = append(endpoints, console.Endpoint{Path: MCPPath + "/" + src.Label,
 				Domain: source.Domain(src.Label), Label: src.Label})

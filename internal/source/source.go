@@ -20,17 +20,11 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/site"
 )
 
-var (
-	labelPattern  = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
-	domainPattern = regexp.MustCompile(fmt.Sprintf(`^[a-z0-9_]{1,%d}$`, MaxDomain))
-)
+var domainPattern = regexp.MustCompile(fmt.Sprintf(`^[a-z0-9_]{1,%d}$`, MaxDomain))
 
 // MaxDomain is the length of the longest id of a domain, in bytes. With it the
 // longest name of a tool stays under 64 characters with a client's prefix.
 const MaxDomain = 24
-
-// ValidLabel reports whether s can be a label: whether Fess allows it as one.
-func ValidLabel(s string) bool { return labelPattern.MatchString(s) }
 
 // NormalDomain returns the form in which the id of a domain is used: in lower
 // case and with "_" for "-". ok reports whether that can be an id.
@@ -265,7 +259,7 @@ func KindOf(path string) (kind Kind, rest string) {
 func resolveAsked(name string) (string, error) {
 	kind, rest := KindOf(name)
 	if kind == Notes {
-		if rest != "" && !ValidLabel(rest) || strings.HasSuffix(name, ":") {
+		if rest != "" && !document.ValidLabel(rest) || strings.HasSuffix(name, ":") {
 			return "", fmt.Errorf(`source %q: want kb or kb:COLLECTION, a name of letters, digits, "_", "." and "-": %w`, name,
 				errkind.Invalid)
 		}
@@ -304,7 +298,7 @@ func Ask(others []document.Source, path, name, label string) (document.Source, e
 		return document.Source{Label: label, Path: path}, nil
 	}
 	base := name
-	if !ValidLabel(name) {
+	if !document.ValidLabel(name) {
 		base = slug(name)
 	}
 	kind, _ := KindOf(path)

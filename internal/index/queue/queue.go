@@ -40,7 +40,8 @@ type Job struct {
 	Updated  time.Time // when its state was last changed
 }
 
-// Tables are statements that create the tables of the queue.
+// Tables are statements that create the tables of the queue; [AddUsers] completes
+// them.
 const Tables = `
 CREATE TABLE queue(
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -57,6 +58,14 @@ CREATE TABLE queue(
 	error TEXT NOT NULL);
 CREATE INDEX queue_state ON queue(state, id);
 `
+
+// AddUsers is a [database.Upgrade] that gives each job a user. Jobs of before have
+// none.
+func AddUsers(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `ALTER TABLE queue ADD COLUMN user TEXT NOT NULL DEFAULT '';
+		CREATE INDEX queue_user ON queue(user, id)`)
+	return err
+}
 
 // Detach are statements that end what refers to processes and to files, in a copy
 // of the database without them: claims, and jobs that need a file.
@@ -81,10 +90,17 @@ type Queue struct {
 // New returns the queue in a database that has its tables.
 func New(db *database.DB) *Queue { return &Queue{db: db, adding: make(chan struct{}, 1)} }
 
+// A NewJob is a job that is added.
+type NewJob struct {
+	User     string // who started it; "" if the server has no users
+	Kind     string // required
+	Filename string // "" if there is none
+	Payload  []byte
+}
+
 // A newJob is a job that a call of Add adds.
 type newJob struct {
-	kind, filename string
-	payload        []byte
+	NewJob
 
 	done chan struct{} // closed when id or err is set
 	id   int64
@@ -121,11 +137,11 @@ func (q *Queue) remove(j *newJob) bool {
 
 // Add adds a job. When it returns, the job is on disk. The jobs of callers
 // that wait at the same time are added in one transaction.
-func (q *Queue) Add(ctx context.Context, kind, filename string, payload []byte) (id int64, err error) {
-	if kind == "" {
+func (q *Queue) Add(ctx context.Context, job NewJob) (id int64, err error) {
+	if job.Kind == "" {
 		return 0, fmt.Errorf("a job needs a kind: %w", errkind.Invalid)
 	}
-	j := &newJob{kind: kind, filename: filename, payload: payload, done: make(chan struct{})}
+	j := &newJob{NewJob: job, done: make(chan struct{})}
 	q.put(j)
 	for {
 		select {
@@ -152,10 +168,10 @@ func (q *Queue) addJobs(ctx context.Context) {
 		jobs = q.take()
 		now := time.Now().UnixMilli()
 		for _, j := range jobs {
-			err := p.QueryRowContext(ctx, `INSERT INTO queue(kind, state, payload, attempts, owner, lease,
+			err := p.QueryRowContext(ctx, `INSERT INTO queue(user, kind, state, payload, attempts, owner, lease,
 				created, updated, error, filename)
-				VALUES(?, ?, coalesce(?, x''), 0, '', 0, ?, ?, '', ?)
-					RETURNING id`, j.kind, Queued, j.payload, now, now, j.filename).Scan(&j.id)
+				VALUES(?, ?, ?, coalesce(?, x''), 0, '', 0, ?, ?, '', ?)
+					RETURNING id`, j.User, j.Kind, Queued, j.Payload, now, now, j.Filename).Scan(&j.id)
 			if err != nil {
 				return err
 			}
@@ -335,13 +351,33 @@ func claimed(r sql.Result, err error) error {
 // claimed it. It is of kind Conflict.
 var ErrLost = fmt.Errorf("another process has taken over the job: %w", errkind.Conflict)
 
-// Job returns a job without its payload. The error is of kind NotFound if there
-// is none.
-func (q *Queue) Job(ctx context.Context, id int64) (*Job, error) {
+// A Filter selects jobs. A zero field selects all.
+type Filter struct {
+	User  string // who started them
+	State string
+}
+
+// where returns the filter as an SQL expression, and its arguments.
+func (f Filter) where() (where string, args []any) {
+	where = "1"
+	for _, c := range []struct{ column, value string }{{"user", f.User}, {"state", f.State}} {
+		if c.value != "" {
+			where += " AND " + c.column + "=?"
+			args = append(args, c.value)
+		}
+	}
+	return where, args
+}
+
+// Job returns the job with an ID without its payload, if the filter selects it. The
+// error is of kind NotFound if there is none.
+func (q *Queue) Job(ctx context.Context, f Filter, id int64) (*Job, error) {
 	var job *Job
+	where, args := f.where()
 	err := q.db.Read(ctx, "reading a job", func(tx *sql.Tx) error {
 		var err error
-		job, err = scanJob(tx.QueryRowContext(ctx, `SELECT `+jobColumns+` FROM queue WHERE id=?`, id).Scan, false)
+		job, err = scanJob(tx.QueryRowContext(ctx, `SELECT `+jobColumns+` FROM queue WHERE `+where+` AND id=?`,
+			append(args, id)...).Scan, false)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("job %d does not exist: %w", id, errkind.NotFound)
 		}
@@ -350,9 +386,10 @@ func (q *Queue) Job(ctx context.Context, id int64) (*Job, error) {
 	return job, err
 }
 
-// Jobs returns up to limit jobs with a state ("": any), the newest first.
-func (q *Queue) Jobs(ctx context.Context, state string, limit int) ([]Job, error) {
+// Jobs returns up to limit jobs that a filter selects, the newest first.
+func (q *Queue) Jobs(ctx context.Context, f Filter, limit int) ([]Job, error) {
 	var jobs []Job
+	where, args := f.where()
 	err := q.db.Read(ctx, "listing jobs", func(tx *sql.Tx) error {
 		return database.Collect(ctx, tx, func(rows *sql.Rows) error {
 			j, err := scanJob(rows.Scan, false)
@@ -360,7 +397,7 @@ func (q *Queue) Jobs(ctx context.Context, state string, limit int) ([]Job, error
 				jobs = append(jobs, *j)
 			}
 			return err
-		}, `SELECT `+jobColumns+` FROM queue WHERE ?1='' OR state=?1 ORDER BY id DESC LIMIT ?2`, state, limit)
+		}, `SELECT `+jobColumns+` FROM queue WHERE `+where+` ORDER BY id DESC LIMIT ?`, append(args, limit)...)
 	})
 	return jobs, err
 }
@@ -376,10 +413,12 @@ func (q *Queue) Payloads(ctx context.Context, kind string) ([][]byte, error) {
 	return out, err
 }
 
-// Count returns how many jobs there are by state.
-func (q *Queue) Count(ctx context.Context) (counts map[string]int, err error) {
+// Count returns how many jobs that a filter selects there are by state.
+func (q *Queue) Count(ctx context.Context, f Filter) (counts map[string]int, err error) {
+	where, args := f.where()
 	err = q.db.Read(ctx, "counting jobs", func(tx *sql.Tx) (err error) {
-		counts, err = database.Map[string, int](ctx, tx, `SELECT state, count(*) FROM queue GROUP BY state`)
+		counts, err = database.Map[string, int](ctx, tx,
+			`SELECT state, count(*) FROM queue WHERE `+where+` GROUP BY state`, args...)
 		return err
 	})
 	return counts, err

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/index/database"
@@ -22,8 +24,8 @@ func open(t *testing.T, path string) *Queue {
 	t.Helper()
 	const kv = `CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL);`
 	db, err := database.Open(t.Context(), database.Options{
-		Path: path, Schema: database.Schema{Application: 1, First: 1, Create: kv +
-			Tables}, Reads: Reads, Log: slog.New(slog.DiscardHandler),
+		Path: path, Schema: database.Schema{Application: 1, First: 1, Create: kv + Tables,
+			Upgrades: []database.Upgrade{AddUsers}}, Reads: Reads, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +69,7 @@ func TestQueue(t *testing.T) {
 	q := openNew(t)
 	claim(t, q, "a", time.Hour, 0)
 	for _, kind := range []string{"k", "k", "other"} {
-		if _, err := q.Add(t.Context(), kind, "file", []byte("payload")); err != nil {
+		if _, err := q.Add(t.Context(), NewJob{Kind: kind, Filename: "file", Payload: []byte("payload")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,7 +113,7 @@ func TestQueue(t *testing.T) {
 	}
 	claim(t, q, "a", time.Hour, 0)
 
-	jobs, err := q.Jobs(t.Context(), "", 10)
+	jobs, err := q.Jobs(t.Context(), Filter{}, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,17 +128,17 @@ func TestQueue(t *testing.T) {
 	if diff := gocmp.Diff(want, jobs); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
-	counts, err := q.Count(t.Context())
+	counts, err := q.Count(t.Context(), Filter{})
 	if diff := gocmp.Diff(map[string]int{Queued: 1, Failed: 1, Done: 1}, counts); diff != "" || err != nil {
 		t.Errorf("counts (-want +got), %v:\n%s", err, diff)
 	}
 	if err := q.Forget(t.Context(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if jobs, err = q.Jobs(t.Context(), "", 10); err != nil || len(jobs) != 1 || jobs[0].ID != 3 {
+	if jobs, err = q.Jobs(t.Context(), Filter{}, 10); err != nil || len(jobs) != 1 || jobs[0].ID != 3 {
 		t.Errorf("after Forget: %+v, %v", jobs, err)
 	}
-	if id, err := q.Add(t.Context(), "k", "", nil); err != nil || id != 4 {
+	if id, err := q.Add(t.Context(), NewJob{Kind: "k"}); err != nil || id != 4 {
 		t.Errorf("the next job has the ID %d, %v; want 4", id, err)
 	}
 }
@@ -145,7 +147,7 @@ func TestQueue(t *testing.T) {
 // not release it, has not made another attempt.
 func TestClaimAgain(t *testing.T) {
 	q := openNew(t)
-	if _, err := q.Add(t.Context(), "k", "a", []byte("{}")); err != nil {
+	if _, err := q.Add(t.Context(), NewJob{Kind: "k", Filename: "a", Payload: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -164,7 +166,7 @@ func TestClaimSeveral(t *testing.T) {
 	q := openNew(t)
 	enqueue := func(kind string, payload int) {
 		t.Helper()
-		if _, err := q.Add(t.Context(), kind, "", make([]byte, payload)); err != nil {
+		if _, err := q.Add(t.Context(), NewJob{Kind: kind, Payload: make([]byte, payload)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,7 +250,7 @@ func TestAddAtOnce(t *testing.T) {
 			ctx = impatient
 		}
 		callers.Go(func() {
-			id, err := q.Add(ctx, "k", "", nil)
+			id, err := q.Add(ctx, NewJob{Kind: "k"})
 			switch {
 			case canceled && !errors.Is(err, context.Canceled) || !canceled && err != nil:
 				t.Errorf("Add() = %v", err)
@@ -280,7 +282,7 @@ func TestAddAtOnce(t *testing.T) {
 	for id := range ids {
 		seen[id] = true
 	}
-	jobs, err := q.Jobs(t.Context(), Queued, 100)
+	jobs, err := q.Jobs(t.Context(), Filter{State: Queued}, 100)
 	if err != nil || len(jobs) != cap(ids) || len(seen) != cap(ids) {
 		t.Fatalf("%d jobs with %d numbers, %v; want %d", len(jobs), len(seen), err, cap(ids))
 	}
@@ -288,5 +290,54 @@ func TestAddAtOnce(t *testing.T) {
 		if !seen[j.ID] || !j.Created.Equal(jobs[0].Created) {
 			t.Errorf("job %d, created %v, want %v as the others", j.ID, j.Created, jobs[0].Created)
 		}
+	}
+}
+
+// TestUsers checks that a filter for a user selects nothing of others.
+func TestUsers(t *testing.T) {
+	q := openNew(t)
+	for i := range 12 {
+		user := []string{"", "ann", "bob"}[i%3]
+		if id, err := q.Add(t.Context(), NewJob{User: user, Kind: "k"}); err != nil || id != int64(i+1) {
+			t.Fatalf("Add() = %d, %v, want %d", id, err, i+1)
+		}
+	}
+	claim(t, q, "a", time.Hour, 1)
+	if err := q.End(t.Context(), 1, "a", 7); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, q, "a", time.Hour, 2)
+	for _, c := range []struct {
+		f      Filter
+		jobs   []int64 // up to three
+		counts map[string]int
+	}{
+		{Filter{}, []int64{12, 11, 10}, map[string]int{Queued: 10, Running: 1, Done: 1}},
+		{Filter{User: "ann"}, []int64{11, 8, 5}, map[string]int{Queued: 3, Running: 1}},
+		{Filter{User: "ann", State: Running}, []int64{2}, map[string]int{Running: 1}},
+		{Filter{User: "ann", State: Done}, nil, nil},
+		{Filter{User: "bob"}, []int64{12, 9, 6}, map[string]int{Queued: 4}},
+		{Filter{User: "eve"}, nil, nil},
+	} {
+		var ids []int64
+		jobs, err := q.Jobs(t.Context(), c.f, 3)
+		for _, j := range jobs {
+			ids = append(ids, j.ID)
+		}
+		if diff := gocmp.Diff(c.jobs, ids); diff != "" || err != nil {
+			t.Errorf("Jobs(%+v) (-want +got), %v:\n%s", c.f, err, diff)
+		}
+		counts, err := q.Count(t.Context(), c.f)
+		if diff := gocmp.Diff(c.counts, counts, cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Errorf("Count(%+v) (-want +got), %v:\n%s", c.f, err, diff)
+		}
+	}
+	if j, err := q.Job(t.Context(), Filter{User: "bob"}, 3); err != nil || j.ID != 3 {
+		t.Errorf("Job() of its user = %+v, %v", j, err)
+	}
+	_, others := q.Job(t.Context(), Filter{User: "bob"}, 2)
+	_, none := q.Job(t.Context(), Filter{User: "bob"}, 99)
+	if !errors.Is(others, errkind.NotFound) || strings.Replace(none.Error(), "99", "2", 1) != others.Error() {
+		t.Errorf("Job() of another user = %v, of a job that does not exist = %v", others, none)
 	}
 }

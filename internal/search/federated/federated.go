@@ -313,7 +313,13 @@ func (s *Service) Labels(ctx context.Context) ([]search.Label, error) {
 	if _, err := failed(ctx, parts, errs); err != nil {
 		return nil, err
 	}
-	return slices.Concat(lists...), nil
+	var all []search.Label
+	for _, l := range slices.Concat(lists...) { // a collection may have the label of a member
+		if !slices.ContainsFunc(all, func(o search.Label) bool { return o.Value == l.Value }) {
+			all = append(all, l)
+		}
+	}
+	return all, nil
 }
 
 // Health implements [search.Service]. The status is green if that of all members is,
