@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +29,8 @@ type cluster struct {
 	options   []string // more options of the JVM
 	usual     bool     // with the compiler, the garbage collector and the files of an ordinary server, which starts more slowly
 	nodes     int
-	port      int // HTTP port of the first node; 0 means a free one
+	port      int    // HTTP port of the first node; 0 means a free one
+	host      string // address that the nodes listen on; "" means loopback
 }
 
 // The runner of OpenSearch uses HTTP ports up to lastPort only.
@@ -64,10 +66,10 @@ func (c *cluster) start(ctx context.Context) (p *process, urls []string, err err
 	}
 	for i := range c.nodes {
 		urls = append(urls, fmt.Sprintf("http://127.0.0.1:%d", port+i))
-		err := write(filepath.Join(c.confDir(i+1), "opensearch.yml"), fmt.Appendf(nil, `network.host: 127.0.0.1
+		err := write(filepath.Join(c.confDir(i+1), "opensearch.yml"), fmt.Appendf(nil, `network.host: %s
 transport.port: %d
 cluster.routing.allocation.disk.threshold_enabled: false
-%s%s`, port+i+100, discovery, c.settings))
+%s%s`, cmp.Or(c.host, "127.0.0.1"), port+i+100, discovery, c.settings))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -137,8 +139,9 @@ func runOpenSearch(ctx context.Context, work, cache string, args []string) error
 	nodes := flags.Int("nodes", 1, "number of nodes, 1 to 5")
 	usual := flags.Bool("usual", false, "with the Java settings of an ordinary server")
 	port := flags.Int("port", 0, "HTTP port of the first node; 0 means a free one")
+	all := flags.Bool("all", false, "listen on all addresses of the machine")
 	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("%w; usage: .ci/real-opensearch [-no-knn] [-nodes N] [-port PORT] [-usual] [COMMAND [ARGUMENT ...]]", err)
+		return fmt.Errorf("%w; usage: .ci/real-opensearch [-no-knn] [-nodes N] [-port PORT] [-all] [-usual] [COMMAND [ARGUMENT ...]]", err)
 	}
 	if *nodes < 1 || *nodes > 5 {
 		return fmt.Errorf("-nodes %d: must be 1 to 5", *nodes)
@@ -154,6 +157,9 @@ func runOpenSearch(ctx context.Context, work, cache string, args []string) error
 	}
 	c := &cluster{dir: filepath.Join(work, "opensearch"), java: java, nodes: *nodes, port: *port, usual: *usual, heap: "640m",
 		classPath: []string{filepath.Join(jars, "opensearch2", "*")}}
+	if *all {
+		c.host = "0.0.0.0"
+	}
 	if *nodes > 1 {
 		c.heap = "1g"
 	}
