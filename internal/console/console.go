@@ -11,20 +11,17 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 
-	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 )
 
 // Options configures the routes of the console.
 type Options struct {
-	// Status returns what is indexed. It lists the paths that are left out of
-	// the source with the label leftOut, if that is not "".
+	// Status returns the state of the server for the caller of a request. It lists the
+	// paths that are left out of the source with the label leftOut, if that is not "".
 	Status func(ctx context.Context, leftOut string) (Status, error)
 
 	// Refuse writes refusals for clients that do not ask for a page.
@@ -33,61 +30,9 @@ type Options struct {
 	Log *slog.Logger // nil discards
 }
 
-// A Status is the state of a server that the page shows.
-type Status struct {
-	Version   string     `json:"version"`
-	Endpoints []Endpoint `json:"endpoints"` // with search tools, the first one preselected
-	Sources   []Source   `json:"sources"`
-	Vectors   *Vectors   `json:"vectors,omitempty"` // nil if the documents are searched by words only
-}
-
-// Vectors is how many passages of all sources can be found by meaning.
-type Vectors struct {
-	Done    int   `json:"done"`
-	Total   int   `json:"total"`
-	Seconds int64 `json:"secondsLeft,omitempty"` // an estimate; 0 if it is not known
-}
-
-// An Endpoint is an MCP endpoint with the tools DOMAIN_search,
-// DOMAIN_read_content and DOMAIN_get_document.
-type Endpoint struct {
-	Path   string `json:"path"` // such as "/mcp/docs"
-	Domain string `json:"domain"`
-	Label  string `json:"label,omitempty"` // of the only source; "" for all sources
-}
-
-// A Source counts the indexed documents of a source.
-type Source struct {
-	Label       string         `json:"label"`
-	Path        string         `json:"path"`
-	Description string         `json:"description,omitempty"`
-	Kind        string         `json:"kind,omitempty"` // fess, datasets or kb: it is asked, not indexed, and what follows is zero
-	Documents   int            `json:"documents"`
-	TextBytes   int64          `json:"textBytes"`
-	Watched     bool           `json:"watched"`              // by any process
-	Indexing    *Progress      `json:"indexing,omitempty"`   // of documents; nil if none remain to be indexed
-	Incomplete  string         `json:"incomplete,omitempty"` // what is missing, and why indexing has stopped, as a sentence
-	LeftOut     map[string]int `json:"leftOut"`              // number of files and folders by reason
-	InPart      map[string]int `json:"inPart,omitempty"`     // number of files that are indexed except for a part
-	Paths       []Path         `json:"leftOutPaths,omitempty"`
-}
-
-// A Progress is how much of a number is done.
-type Progress struct {
-	Done  int `json:"done"`
-	Total int `json:"total"`
-}
-
-// A Path is a file or a folder that is left out.
-type Path struct {
-	Path    string `json:"path"`
-	Reason  string `json:"reason"`
-	Message string `json:"message,omitempty"`
-}
-
 const (
-	pagePath   = "/"
-	statusPath = "/console/status"
+	pagePath = "/"
+	dataPath = "/console" // of the data, which is below it
 )
 
 // Routes returns the routes of the page and of its data. Both require the token
@@ -96,13 +41,13 @@ const (
 // A browser sends no token when it loads a page, so a browser that asks for the
 // page without one gets it as the body of the response 401. The page contains no
 // data. It asks for the token and sends it with its own requests.
-func Routes(o Options) (page, status httpguard.Route) {
+func Routes(o Options) (page, data httpguard.Route) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &console{o}
 	return httpguard.Route{Path: pagePath, Handler: c.method(servePage), Refuse: RefuseWithPage(o.Refuse)},
-		httpguard.Route{Path: statusPath, Handler: c.method(c.serveStatus), Refuse: o.Refuse}
+		httpguard.Route{Path: dataPath, Tree: true, Handler: c.method(c.serveData), Refuse: o.Refuse}
 }
 
 // A console serves the routes.
@@ -172,31 +117,4 @@ func secure(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
-}
-
-// serveStatus sends the status as JSON. The parameter left-out is the label of
-// the source whose paths are listed.
-func (c *console) serveStatus(w http.ResponseWriter, r *http.Request) {
-	status, err := c.o.Status(r.Context(), r.URL.Query().Get("left-out"))
-	if err != nil {
-		c.o.Log.Error("reading the status", "error", err)
-		f := httpguard.Refusal{Status: http.StatusInternalServerError,
-			Message: "the index cannot be read, see the log of knowhow"}
-		if errors.Is(err, errkind.Unavailable) || errors.Is(err, errkind.Timeout) {
-			f = httpguard.Refusal{Status: http.StatusServiceUnavailable,
-				Message: "the store of the documents does not answer, try again later or see the log of knowhow"}
-		}
-		c.o.Refuse(w, r, f)
-		return
-	}
-	body, err := json.Marshal(status)
-	if err != nil {
-		c.o.Log.Error("encoding the status", "error", err)
-		c.o.Refuse(w, r, httpguard.Refusal{Status: http.StatusInternalServerError,
-			Message: "the status cannot be sent, see the log of knowhow"})
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	secure(w.Header())
-	_, _ = w.Write(append(body, '\n'))
 }

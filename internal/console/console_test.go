@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
@@ -130,14 +132,17 @@ func TestStatus(t *testing.T) {
 	asked := "none"
 	w := serve(t, "s3cret", func(_ context.Context, leftOut string) (Status, error) {
 		asked = leftOut
-		return Status{Version: "1", Endpoints: []Endpoint{{Path: "/mcp", Domain: "docs"}}, Sources: []Source{{
-			Label: "docs", Path: "/docs", Documents: 2, TextBytes: 10, Watched: true,
-			Indexing: &Progress{Done: 1, Total: 3},
-			LeftOut:  map[string]int{"hidden": 1}, Paths: []Path{{Path: "</script><b>", Reason: "hidden"}},
-		}}}, nil
+		indexed := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		return Status{Version: "1", User: User{Name: "ann", Write: Labels{Some: []string{"memory"}}}, Tools: []string{"search"},
+			MaxUpload: 100, Endpoints: []Endpoint{{Path: "/mcp", Domain: "docs"}}, Sources: []Source{{
+				Label: "docs", Path: "/docs", Kind: Folder, Documents: 2, TextBytes: 10, Watched: true,
+				Indexed: &indexed, Indexing: &Progress{Done: 1, Total: 3}, Errors: 4,
+				LeftOut: map[string]int{"hidden": 1}, Paths: []Path{{Path: "</script><b>", Reason: "hidden"}},
+			}}}, nil
 	}, "GET", "/console/status?left-out=docs", "Authorization", "Bearer s3cret")
-	want := `{"version":"1","endpoints":[{"path":"/mcp","domain":"docs"}],"sources":[{"label":"docs","path":"/docs","documents":2,"textBytes":10,"watched":true,` +
-		`"indexing":{"done":1,"total":3},"leftOut":{"hidden":1},"leftOutPaths":[{"path":"\u003c/script\u003e\u003cb\u003e","reason":"hidden"}]}]}` + "\n"
+	want := `{"version":"1","user":{"name":"ann","admin":false,"write":["memory"]},"tools":["search"],"maxUpload":100,` +
+		`"endpoints":[{"path":"/mcp","domain":"docs"}],"sources":[{"label":"docs","path":"/docs","kind":"folder","documents":2,"textBytes":10,` +
+		`"indexed":"2026-01-02T03:04:05Z","watched":true,"indexing":{"done":1,"total":3},"errors":4,"leftOut":{"hidden":1},"leftOutPaths":[{"path":"\u003c/script\u003e\u003cb\u003e","reason":"hidden"}]}]}` + "\n"
 	if w.Code != 200 || w.Body.String() != want || asked != "docs" {
 		t.Errorf("the status of %q is %d %s, want %s", asked, w.Code, w.Body, want)
 	}
@@ -164,6 +169,14 @@ func TestStatusError(t *testing.T) {
 			"/console/status")
 		if got := strings.TrimSpace(w.Body.String()); w.Code != tc.status || got != tc.body {
 			t.Errorf("the response is %d %s, want %d %s", w.Code, got, tc.status, tc.body)
+		}
+	}
+}
+
+func TestLabels(t *testing.T) {
+	for want, l := range map[string]Labels{"true": {All: true, Some: []string{"*"}}, "false": {}, "[]": {Some: []string{}}, `["a","b"]`: {Some: []string{"a", "b"}}} {
+		if got, err := json.Marshal(l); err != nil || string(got) != want {
+			t.Errorf("Labels %v = %s, %v, want %s", l, got, err, want)
 		}
 	}
 }

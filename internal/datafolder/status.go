@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/indexing"
@@ -48,6 +49,7 @@ type SourceStatus struct {
 	// Incomplete is what is missing, if indexing has stopped before it was complete.
 	Incomplete *Incomplete `json:"incomplete,omitempty"`
 
+	Looked       time.Time      `json:"-"` // when it was last read completely; the zero time if that is not known
 	LeftOut      map[string]int `json:"leftOut"`
 	InPart       map[string]int `json:"inPart,omitempty"` // files that are indexed except for a part
 	LeftOutPaths []LeftOutPath  `json:"leftOutPaths,omitempty"`
@@ -168,7 +170,7 @@ func (f *Folder) Status(ctx context.Context, labels []string, leftOut bool) (*St
 			Label: src.Label, Path: src.Path, Description: src.Description,
 			Include: src.Rules.Include, Exclude: src.Rules.Exclude, NoIgnore: src.Rules.NoIgnore,
 			Documents: byLabel[src.Label].Documents, TextBytes: byLabel[src.Label].TextBytes,
-			Languages: byLabel[src.Label].Languages,
+			Languages: byLabel[src.Label].Languages, Looked: left.Time,
 		}
 		s.LeftOut, s.InPart = ingest.SplitInPart(left.Counts)
 		if n := s.Languages[""]; n > 0 {

@@ -144,6 +144,7 @@ func encodeRules(r document.Rules) (string, error) {
 type LeftOut struct {
 	Counts map[string]int // files and folders by reason
 	Paths  []LeftOutPath  // some or all of them, in order
+	Time   time.Time      `json:",omitzero"` // of the look; the zero time if it is not known
 
 	// Reader is the version of the code that read the files; 0 is any before the
 	// version was stored.

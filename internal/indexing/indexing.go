@@ -513,7 +513,12 @@ func (w *Indexer) options(ctx context.Context, src document.Source, version stri
 	return o, leftOut, j.close, nil
 }
 
-// A leftOutStore stores what is left out of a source, when it has changed.
+// lookedEvery is how often the time of the last look at a source is stored if nothing
+// else has changed.
+const lookedEvery = time.Minute
+
+// A leftOutStore stores what is left out of a source when it has changed, and the time of
+// the look.
 type leftOutStore struct {
 	*Indexer
 	label  string
@@ -560,9 +565,13 @@ func (s *leftOutStore) store(ctx context.Context, res *ingest.Result, err error)
 		left.Paths = append(left.Paths, index.LeftOutPath{Path: l.Path, Reason: string(l.Reason),
 			Message: messages[l.Path]})
 	}
-	if s.stored != nil && reflect.DeepEqual(*s.stored, left) {
-		return
+	now := time.Now()
+	if s.stored != nil && now.Sub(s.stored.Time) < lookedEvery {
+		if left.Time = s.stored.Time; reflect.DeepEqual(*s.stored, left) {
+			return
+		}
 	}
+	left.Time = now.UTC()
 	if err := s.Index.SetLeftOut(ctx, s.label, left); err != nil {
 		if ctx.Err() == nil {
 			s.Log.Warn("cannot store what is left out", "label", s.label, "error", err)

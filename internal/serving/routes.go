@@ -13,8 +13,6 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/kbserver"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
-	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
-	"github.com/knowhow-mcp/knowhow/internal/source"
 )
 
 const (
@@ -47,7 +45,7 @@ func (s *Server) Routes() []httpguard.Route {
 	fess.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.viewOf(r.Context()).fess.ServeHTTP(w, r)
 	})
-	page, status := console.Routes(console.Options{Status: s.status, Refuse: mcpserver.Refuse, Log: s.o.Log})
+	page, data := console.Routes(console.Options{Status: s.status, Refuse: mcpserver.Refuse, Log: s.o.Log})
 	routes := []httpguard.Route{
 		all, one,
 		s.users.Limited(fess),
@@ -55,7 +53,7 @@ func (s *Server) Routes() []httpguard.Route {
 			TempDir: kb.Incoming(s.o.Folder.Dir), MaxUpload: s.o.MaxUpload, Log: s.o.Log})),
 		{Path: "/", Tree: true}, // requires the token for every path
 		page,
-		s.users.Limited(status),
+		s.users.Limited(data),
 	}
 	if s.o.Tools != nil && s.o.Tools.UploadPath != "" {
 		routes = append(routes, s.users.Limited(s.o.Tools.Uploads.Route(s.o.Tools.UploadPath)))
@@ -87,71 +85,4 @@ func (s *Server) serveLabel(w http.ResponseWriter, r *http.Request) {
 	s.users.Refused(r, http.StatusNotFound)
 	mcpserver.Refuse(w, r, httpguard.Refusal{Reason: httpguard.NotFound, Status: http.StatusNotFound,
 		Message: "this server serves no source with this label, start it with the folder, or see knowhow sources"})
-}
-
-// status returns what the console shows. It lists the paths that are left out of the
-// source with the label leftOut.
-func (s *Server) status(ctx context.Context, leftOut string) (console.Status, error) {
-	f, status := s.o.Folder, console.Status{Version: s.o.Version, Sources: []console.Source{}}
-	v := s.viewOf(ctx)
-	sources, err := s.current(ctx)
-	if err != nil {
-		return status, err
-	}
-	sources = slices.DeleteFunc(sources, func(src document.Source) bool { return !s.readable(v.caller, src) })
-	status.Endpoints = v.endpoints(sources)
-	indexed, err := f.Status(ctx, Labels(Indexed(sources)), leftOut != "")
-	if err != nil {
-		return status, err
-	}
-	if done, total, err := f.Index.Embedding(ctx, Labels(Indexed(sources))); err != nil {
-		return status, err
-	} else if total > 0 {
-		status.Vectors = &console.Vectors{Done: done, Total: total}
-		if v.caller == nil { // it depends on all documents
-			status.Vectors.Seconds = int64(indexed.Stats.VectorTime.Seconds())
-		}
-	}
-	for _, src := range indexed.Sources {
-		to := console.Source{
-			Label: src.Label, Path: src.Path, Description: src.Description,
-			Documents: src.Documents, TextBytes: src.TextBytes,
-			Watched: src.Process != nil, Indexing: (*console.Progress)(src.Indexing),
-			LeftOut: src.LeftOut, InPart: src.InPart,
-		}
-		if src.Incomplete != nil {
-			to.Incomplete = src.Incomplete.State()
-		}
-		if src.Label == leftOut {
-			for _, p := range src.LeftOutPaths {
-				to.Paths = append(to.Paths, console.Path(p))
-			}
-		}
-		status.Sources = append(status.Sources, to)
-	}
-	for _, src := range sources {
-		if kind, _ := source.KindOf(src.Path); kind != source.Indexed {
-			status.Sources = append(status.Sources, console.Source{Label: src.Label, Path: src.Path,
-				Description: src.Description, Kind: string(kind), LeftOut: map[string]int{}})
-		}
-	}
-	return status, nil
-}
-
-// endpoints returns the MCP endpoints with search tools, that of all sources first.
-func (v *view) endpoints(sources []document.Source) []console.Endpoint {
-	endpoints := []console.Endpoint{}
-	if slices.Contains(v.groups(v.o.Tools != nil), searchmcp.SearchTools) {
-		endpoints = append(endpoints, console.Endpoint{Path: MCPPath, Domain: v.domain().ID})
-		if len(sources) < 2 {
-			return endpoints
-		}
-	}
-	if slices.Contains(v.groups(false), searchmcp.SearchTools) {
-		for _, src := range sources {
-			endpoints = append(endpoints, console.Endpoint{Path: MCPPath + "/" + src.Label,
-				Domain: source.Domain(src.Label), Label: src.Label})
-		}
-	}
-	return endpoints
 }

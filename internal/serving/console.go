@@ -1,0 +1,138 @@
+package serving
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/knowhow-mcp/knowhow/internal/access"
+	"github.com/knowhow-mcp/knowhow/internal/console"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/kb"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
+	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
+	"github.com/knowhow-mcp/knowhow/internal/site"
+	"github.com/knowhow-mcp/knowhow/internal/source"
+)
+
+// status returns what the console shows. It lists the paths that are left out of the
+// source with the label leftOut.
+func (s *Server) status(ctx context.Context, leftOut string) (console.Status, error) {
+	f, v := s.o.Folder, s.viewOf(ctx)
+	status := console.Status{Version: s.o.Version, User: consoleUser(v.caller), Tools: v.toolGroups(),
+		MaxUpload: cmp.Or(s.o.MaxUpload, kb.MaxUploadBytes), Sources: []console.Source{}}
+	sources, err := v.current(ctx)
+	if err != nil {
+		return status, err
+	}
+	status.Endpoints = v.endpoints(sources)
+	indexed, err := f.Status(ctx, Labels(Indexed(sources)), true)
+	if err != nil {
+		return status, err
+	}
+	if done, total, err := f.Index.Embedding(ctx, Labels(Indexed(sources))); err != nil {
+		return status, err
+	} else if total > 0 {
+		status.Vectors = &console.Vectors{Done: done, Total: total}
+		if v.caller == nil { // it depends on all documents
+			status.Vectors.Seconds = int64(indexed.Stats.VectorTime.Seconds())
+		}
+	}
+	for _, src := range indexed.Sources {
+		to := console.Source{
+			Label: src.Label, Path: src.Path, Description: src.Description, Kind: kindOf(src.Path),
+			Documents: src.Documents, TextBytes: src.TextBytes,
+			Watched: src.Process != nil, LeftOut: src.LeftOut, InPart: src.InPart,
+		}
+		if !src.Looked.IsZero() {
+			to.Indexed = &src.Looked
+		}
+		if p := src.Indexing; p != nil {
+			to.Indexing = (*console.Progress)(p)
+		}
+		if src.Incomplete != nil {
+			to.Incomplete = src.Incomplete.State()
+		}
+		for _, p := range src.LeftOutPaths {
+			if p.Message != "" {
+				to.Errors++
+			}
+			if src.Label == leftOut {
+				to.Paths = append(to.Paths, console.Path(p))
+			}
+		}
+		status.Sources = append(status.Sources, to)
+	}
+	for _, src := range sources {
+		if !isIndexed(src) {
+			status.Sources = append(status.Sources, console.Source{Label: src.Label, Path: src.Path,
+				Description: src.Description, Kind: kindOf(src.Path), LeftOut: map[string]int{}})
+		}
+	}
+	return status, nil
+}
+
+// current returns those of the current sources that the caller may read.
+func (v *view) current(ctx context.Context) ([]document.Source, error) {
+	sources, err := v.Server.current(ctx)
+	return slices.DeleteFunc(sources, func(src document.Source) bool { return !v.readable(v.caller, src) }), err
+}
+
+// consoleUser returns what the console shows of a caller. Collections that the caller may
+// not read are not named.
+func consoleUser(c *access.Caller) console.User {
+	if c == nil {
+		return console.User{Admin: true, Write: console.Labels{All: true}}
+	}
+	u := console.User{Name: c.Name, Admin: c.Admin, Write: console.Labels{All: c.MayWrite(access.All)}}
+	if len(c.Write) > 0 {
+		u.Write.Some = slices.DeleteFunc(slices.Concat([]string{}, c.Write),
+			func(l string) bool { return l == access.All || !c.MayRead(l) })
+	}
+	return u
+}
+
+// toolGroups returns the groups of tools that the caller has at the endpoint of all
+// sources.
+func (v *view) toolGroups() []string {
+	groups := []string{}
+	for _, g := range v.groups(v.o.Tools != nil) {
+		groups = append(groups, string(g))
+	}
+	if v.o.Tools != nil {
+		groups = append(groups, "kb")
+	}
+	return groups
+}
+
+// kindOf returns the kind of the source with a path.
+func kindOf(path string) string {
+	kind, _ := source.KindOf(path)
+	switch {
+	case kind != source.Indexed:
+		return string(kind)
+	case repository.Is(path):
+		return console.Repository
+	case site.Is(path):
+		return console.Site
+	}
+	return console.Folder
+}
+
+// endpoints returns the MCP endpoints with search tools, that of all sources first.
+func (v *view) endpoints(sources []document.Source) []console.Endpoint {
+	endpoints := []console.Endpoint{}
+	if slices.Contains(v.groups(v.o.Tools != nil), searchmcp.SearchTools) {
+		endpoints = append(endpoints, console.Endpoint{Path: MCPPath, Domain: v.domain().ID})
+		if len(sources) < 2 {
+			return endpoints
+		}
+	}
+	if slices.Contains(v.groups(false), searchmcp.SearchTools) {
+		for _, src := range sources {
+			endpoints = append(endpoints, console.Endpoint{Path: MCPPath + "/" + src.Label,
+				Domain: source.Domain(src.Label), Label: src.Label})
+		}
+	}
+	return endpoints
+}
