@@ -24,6 +24,9 @@ type Options struct {
 	// paths that are left out of the source with the label leftOut, if that is not "".
 	Status func(ctx context.Context, leftOut string) (Status, error)
 
+	// LeftOut returns what is left out of the source with a label, in order.
+	LeftOut func(ctx context.Context, label string) ([]Path, error)
+
 	// Refuse writes refusals for clients that do not ask for a page.
 	Refuse httpguard.RefuseFunc
 

@@ -15,6 +15,8 @@ func (c *console) serveData(w http.ResponseWriter, r *http.Request) {
 	switch strings.TrimPrefix(r.URL.Path, dataPath) {
 	case "/status":
 		c.serveStatus(w, r)
+	case "/left-out":
+		c.serveLeftOut(w, r)
 	default:
 		c.o.Refuse(w, r, httpguard.Refusal{Reason: httpguard.NotFound, Status: http.StatusNotFound,
 			Message: "the console has nothing at this path"})

@@ -3,11 +3,14 @@ package serving
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/knowhow-mcp/knowhow/internal/access"
+	"github.com/knowhow-mcp/knowhow/internal/audit"
 	"github.com/knowhow-mcp/knowhow/internal/console"
 	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
@@ -70,6 +73,27 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 		}
 	}
 	return status, nil
+}
+
+// leftOut returns what is left out of a source that the caller may read.
+func (s *Server) leftOut(ctx context.Context, label string) ([]console.Path, error) {
+	sources, err := s.viewOf(ctx).current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(Indexed(sources), func(src document.Source) bool { return src.Label == label }) {
+		return nil, fmt.Errorf("no source with this label is indexed: %w", errkind.NotFound)
+	}
+	audit.From(ctx).AddLabels(label)
+	left, err := s.o.Folder.Index.LeftOut(ctx, label)
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]console.Path, len(left.Paths))
+	for i, p := range left.Paths {
+		paths[i] = console.Path(p)
+	}
+	return paths, nil
 }
 
 // current returns those of the current sources that the caller may read.

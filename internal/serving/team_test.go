@@ -739,7 +739,7 @@ func TestTeamHidden(t *testing.T) {
 			check(user, name, other, "POST", "/kb/api/v1/search", `{"query":"common","tags":["collection:ID"]}`)
 			for _, path := range []string{"/kb/api/v1/documents?tag=collection:ID", "/fess/api/v1/documents?q=common&fields.label=ID",
 				"/fess/api/v1/documents?q=label:ID", "/fess/api/v1/suggest-words?q=c&label=ID", "/fess/api/v1/popular-words?label=ID",
-				"/console/status?leftOut=ID", "/console/status?leftOut=", "/mcp/../ID", "/ID", "/.well-known/oauth-protected-resource/mcp/ID"} {
+				"/console/status?leftOut=ID", "/console/left-out?source=ID", "/console/status?leftOut=", "/mcp/../ID", "/ID", "/.well-known/oauth-protected-resource/mcp/ID"} {
 				check(user, name, other, "GET", path, "")
 			}
 			tool(name, other, "kb_search", `{"query":"common","collection":"ID"}`)
