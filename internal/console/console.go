@@ -27,6 +27,10 @@ type Options struct {
 	// LeftOut returns what is left out of the source with a label, in order.
 	LeftOut func(ctx context.Context, label string) ([]Path, error)
 
+	// File returns the original of the document with an ID. The error is of kind NotFound if
+	// it has none.
+	File func(ctx context.Context, id string) (*File, error)
+
 	// Refuse writes refusals for clients that do not ask for a page.
 	Refuse httpguard.RefuseFunc
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/knowhow-mcp/knowhow/internal/access"
@@ -11,6 +12,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/console"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/indexing"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/repository"
 	"github.com/knowhow-mcp/knowhow/internal/searchmcp"
@@ -94,6 +96,45 @@ func (s *Server) leftOut(ctx context.Context, label string) ([]console.Path, err
 		paths[i] = console.Path(p)
 	}
 	return paths, nil
+}
+
+// file returns the original of a document that the caller may read.
+func (s *Server) file(ctx context.Context, id string) (*console.File, error) {
+	v := s.viewOf(ctx)
+	hit, err := v.documents.Find(ctx, id, nil)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := v.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.store().RecordOf(ctx, id) // a Fess server that is asked could name any path
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(Indexed(sources), func(src document.Source) bool { return src.Label == r.Label })
+	if i < 0 || !r.FromSource {
+		return nil, fmt.Errorf("the document was not read from a file: %w", errkind.NotFound)
+	}
+	f, err := indexing.OpenOriginal(s.o.Folder.Dir, Indexed(sources)[i], r.Path, hit.URL)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &console.File{Name: path.Base(r.Path), Modified: info.ModTime(), Content: f}, nil
+}
+
+// store returns what has the documents.
+func (s *Server) store() kb.Store {
+	if s.o.Folder.Store != nil {
+		return s.o.Folder.Store
+	}
+	return s.o.Folder.Index
 }
 
 // current returns those of the current sources that the caller may read.

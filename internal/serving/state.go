@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/access"
-	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 	"github.com/knowhow-mcp/knowhow/internal/metrics"
 )
@@ -32,11 +31,7 @@ func (s *Server) State() metrics.Options {
 			if err != nil {
 				return metrics.Vectors{}, err
 			}
-			var store kb.Store = s.o.Folder.Index
-			if s.o.Folder.Store != nil {
-				store = s.o.Folder.Store
-			}
-			v, err := store.Vectors(ctx, labels)
+			v, err := s.store().Vectors(ctx, labels)
 			return metrics.Vectors{Done: v.Embedded, Total: v.Chunks}, err
 		},
 		Store: func(ctx context.Context) error {

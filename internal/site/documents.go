@@ -48,6 +48,15 @@ func (s *Snapshot) Version() string {
 	return fmt.Sprintf("%d-%x", len(s.repeated), sum)
 }
 
+// File returns the folder with the pages of a mirror in a data folder, and the name of the
+// file that the document with a path and an address has there. ok is false if the path
+// is not that of the page at the address, for example because the document is a part of
+// the page.
+func (s Site) File(data, path, address string) (folder, name string, ok bool) {
+	ok = s.contains(address) && s.path(address) == path
+	return filepath.Join(s.Dir(data), pagesFolder), fileOf(address), ok
+}
+
 // Cut returns a page without the parts that many pages of the site have.
 func (s *Snapshot) Cut(d Document, data []byte) []byte {
 	if isHTML(d.MediaType) {

@@ -49,8 +49,11 @@ type page struct {
 }
 
 // file returns the name of the file of a page.
-func (p *page) file() string {
-	sum := sha256.Sum256([]byte(p.Address))
+func (p *page) file() string { return fileOf(p.Address) }
+
+// fileOf returns the name of the file of the page at an address.
+func fileOf(address string) string {
+	sum := sha256.Sum256([]byte(address))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -1,0 +1,232 @@
+package serving_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/knowhow-mcp/knowhow/internal/access"
+	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
+	"github.com/knowhow-mcp/knowhow/internal/index"
+	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
+	"github.com/knowhow-mcp/knowhow/internal/repository"
+	"github.com/knowhow-mcp/knowhow/internal/serving"
+	websites "github.com/knowhow-mcp/knowhow/internal/site"
+	"github.com/knowhow-mcp/knowhow/internal/users"
+)
+
+// A consoleSite serves the folders docs and secret, a repository, a site and notes. With
+// users, ann may read docs, repo and site, and bob may read everything.
+type consoleSite struct {
+	handler http.Handler
+	docs    string // the folder
+}
+
+// address is that of the site.
+const (
+	siteAddress = "http://site.example/guide/"
+	repoAddress = "git+https://git.example/team/repo"
+)
+
+// newConsoleSite returns a site of some labels.
+func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite {
+	t.Helper()
+	dir := t.TempDir()
+	f := &datafolder.Folder{Dir: filepath.Join(dir, "data"), Log: slog.New(slog.DiscardHandler)}
+	if err := f.OpenIndex(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	remote, err := repository.Parse(repoAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, err := websites.Parse(siteAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, page, ok := guide.File(f.Dir, "start", siteAddress+"start")
+	if !ok {
+		t.Fatal("the site has no file for its page")
+	}
+	docs, secret := filepath.Join(dir, "docs"), filepath.Join(dir, "secret")
+	for name, text := range map[string]string{
+		filepath.Join(docs, "a.md"):        "original of a",
+		filepath.Join(docs, "b.zip"):       "an archive",
+		filepath.Join(docs, "sub", "c.md"): "original of c",
+		filepath.Join(secret, "s.md"):      "zzsecret",
+		filepath.Join(repository.Open(remote.Dir(f.Dir), remote, nil).Root(), "README.md"): "original of the repository",
+		filepath.Join(pages, page): "<h1>original of the page</h1>",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(secret, "s.md"), filepath.Join(docs, "link.md")); err != nil {
+		t.Log("links cannot be made:", err)
+	}
+	all := []document.Source{{Label: "docs", Path: docs}, {Label: "secret", Path: secret}, {Label: "repo", Path: repoAddress},
+		{Label: "site", Path: siteAddress}, {Label: "one", Path: filepath.Join(docs, "a.md")}}
+	var sources []document.Source
+	for _, src := range all {
+		if strings.Contains(" "+strings.Join(labels, " ")+" ", " "+src.Label+" ") {
+			sources = append(sources, src)
+		}
+	}
+	note := file("docs", ".notes/a.md", "a note", "a note about alpha")
+	start := file("site", "start", "Start", "alpha start")
+	start.URL = siteAddress + "start"
+	part := file("site", "start/part.txt", "Part", "alpha part")
+	part.URL = siteAddress + "start"
+	served := map[string]bool{}
+	for _, src := range sources {
+		served[src.Label] = true
+		if err := f.Index.AddSource(t.Context(), src); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Index.SetLeftOut(t.Context(), src.Label, index.LeftOut{Counts: map[string]int{"hidden": 1},
+			Paths: []index.LeftOutPath{{Path: "." + src.Label, Reason: "hidden"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var changes []document.Change
+	for _, d := range []document.Document{file("docs", "a.md", "A", "alpha a"), file("docs", "b.zip/m.md", "M", "alpha m"),
+		file("docs", "sub/c.md", "C", "alpha c"), file("docs", "gone.md", "Gone", "alpha gone"),
+		file("docs", "link.md", "Link", "alpha link"), note, file("secret", "s.md", "S", "alpha s"),
+		file("repo", "README.md", "R", "alpha r"), start, part, file("one", "a.md", "A", "alpha one"),
+		file("one", "a.md/x", "X", "alpha x")} {
+		if served[d.Label] {
+			changes = append(changes, document.Change{Put: &d})
+		}
+	}
+	if err := f.Index.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	var o users.Options
+	if withUsers {
+		name := filepath.Join(dir, "access.json")
+		user := func(name string, read ...string) access.User {
+			sum := sha256.Sum256([]byte(name))
+			return access.User{Name: name, SHA256: hex.EncodeToString(sum[:]), Read: read}
+		}
+		err := access.Edit(t.Context(), name, func(c *access.Content) error {
+			c.Users = []access.User{user("ann", "docs", "repo", "site", "one"), user("bob", access.All)}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.File = access.Open(name, nil)
+	}
+	s := serving.New(serving.Options{Folder: f, Sources: sources, Version: "devel", Users: o,
+		Log: slog.New(slog.DiscardHandler)})
+	guard := httpguard.Options{Routes: s.Routes(), Refuse: mcpserver.Refuse}
+	if withUsers {
+		guard.Authenticate = s.Users().Authenticate
+	}
+	return &consoleSite{httpguard.New(guard), docs}
+}
+
+// get returns the answer to a user.
+func (s *consoleSite) get(user, target string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, host+target, nil)
+	r.Header.Set("Authorization", "Bearer "+user)
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w
+}
+
+func fileOf(label, path string) string {
+	return "/console/file?id=" + url.QueryEscape(document.IDOf(label, path))
+}
+
+func TestConsoleFile(t *testing.T) {
+	t.Parallel()
+	s := newConsoleSite(t, true, "docs", "secret", "repo", "site", "one")
+	for _, tc := range []struct {
+		user, label, path string
+		want              string // "" is 404
+	}{
+		{"ann", "docs", "a.md", "original of a"},
+		{"bob", "docs", "a.md", "original of a"},
+		{"ann", "docs", "sub/c.md", "original of c"},
+		{"ann", "docs", "b.zip/m.md", ""},
+		{"ann", "docs", "gone.md", ""},
+		{"ann", "docs", "link.md", ""},
+		{"bob", "docs", "link.md", ""},
+		{"ann", "docs", ".notes/a.md", ""},
+		{"ann", "docs", "never.md", ""},
+		{"ann", "secret", "s.md", ""},
+		{"bob", "secret", "s.md", "zzsecret"},
+		{"ann", "repo", "README.md", "original of the repository"},
+		{"ann", "site", "start", "<h1>original of the page</h1>"},
+		{"ann", "site", "start/part.txt", ""},
+		{"ann", "one", "a.md", "original of a"},
+		{"ann", "one", "a.md/x", ""},
+	} {
+		status := http.StatusOK
+		if tc.want == "" {
+			status = http.StatusNotFound
+		}
+		w := s.get(tc.user, fileOf(tc.label, tc.path))
+		if w.Code != status || tc.want != "" && w.Body.String() != tc.want || strings.Contains(w.Body.String(), s.docs) {
+			t.Errorf("%s gets %s of %s: %d %s, want %d %s", tc.user, tc.path, tc.label, w.Code, w.Body, status, tc.want)
+		}
+	}
+	if err := os.Rename(filepath.Join(s.docs, "sub"), filepath.Join(s.docs, "..", "moved")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(s.docs, "..", "moved"), filepath.Join(s.docs, "sub")); err == nil {
+		if w := s.get("ann", fileOf("docs", "sub/c.md")); w.Code != http.StatusNotFound {
+			t.Errorf("through a link there is %d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// A caller with rights to some labels gets what a server of these labels alone answers.
+func TestConsoleIsolation(t *testing.T) {
+	t.Parallel()
+	beside, alone := newConsoleSite(t, true, "docs", "secret", "repo", "site", "one"), newConsoleSite(t, false, "docs", "repo", "site", "one")
+	compare := func(path string) string {
+		t.Helper()
+		got, want := beside.get("ann", path), alone.get("", path)
+		g, w := fmt.Sprint(got.Code, got.Body), fmt.Sprint(want.Code, want.Body)
+		if g != w || strings.Contains(g, "secret") && !strings.Contains(path, "secret") {
+			t.Errorf("%s = %s, alone %s", path, g, w)
+		}
+		return g
+	}
+	for path, want := range map[string]string{
+		"/console/left-out?source=docs":     `"paths":[{"path":".docs","reason":"hidden"}]`,
+		"/console/left-out?source=docs&q=x": `"paths":[]`,
+		"/console/left-out?source=secret":   "404",
+		"/console/left-out?source=never":    "404",
+		fileOf("docs", "a.md"):              "original of a",
+		fileOf("secret", "s.md"):            "404",
+		fileOf("docs", "never.md"):          "404",
+	} {
+		if got := compare(path); !strings.Contains(got, want) {
+			t.Errorf("%s = %s, want %s", path, got, want)
+		}
+	}
+	if got := beside.get("bob", "/console/left-out?source=secret").Body.String(); !strings.Contains(got, `".secret"`) {
+		t.Errorf("bob sees %s", got)
+	}
+}
