@@ -31,6 +31,10 @@ type Options struct {
 	// it has none.
 	File func(ctx context.Context, id string) (*File, error)
 
+	// Similar returns the documents that are similar in meaning to the one with an ID, the
+	// most similar first.
+	Similar func(ctx context.Context, id string) ([]Similar, error)
+
 	// Refuse writes refusals for clients that do not ask for a page.
 	Refuse httpguard.RefuseFunc
 

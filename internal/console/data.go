@@ -19,6 +19,8 @@ func (c *console) serveData(w http.ResponseWriter, r *http.Request) {
 		c.serveLeftOut(w, r)
 	case "/file":
 		c.serveFile(w, r)
+	case "/similar":
+		c.serveSimilar(w, r)
 	default:
 		c.o.Refuse(w, r, httpguard.Refusal{Reason: httpguard.NotFound, Status: http.StatusNotFound,
 			Message: "the console has nothing at this path"})

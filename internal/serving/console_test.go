@@ -1,8 +1,11 @@
 package serving_test
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,12 +13,15 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/knowhow-mcp/knowhow/internal/access"
+	"github.com/knowhow-mcp/knowhow/internal/console"
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
 	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/embed"
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
@@ -42,7 +48,8 @@ const (
 func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite {
 	t.Helper()
 	dir := t.TempDir()
-	f := &datafolder.Folder{Dir: filepath.Join(dir, "data"), Log: slog.New(slog.DiscardHandler)}
+	f := &datafolder.Folder{Dir: filepath.Join(dir, "data"), Log: slog.New(slog.DiscardHandler),
+		Model: datafolder.Model{Queries: letters{}}}
 	if err := f.OpenIndex(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +126,12 @@ func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite
 	if err := f.Index.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
+	for n := 1; n > 0; {
+		var err error
+		if n, err = f.Index.EmbedNext(t.Context(), letters{}, labels, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var o users.Options
 	if withUsers {
 		name := filepath.Join(dir, "access.json")
@@ -144,6 +157,28 @@ func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite
 	return &consoleSite{httpguard.New(guard), docs}
 }
 
+// letters is an embedder to which texts with the same letters mean the same.
+type letters struct{}
+
+func (letters) Embed(_ context.Context, texts []string, _ embed.Kind) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		out[i] = make([]float32, 27)
+		out[i][26] = 0.1
+		for _, r := range text {
+			if r >= 'a' && r <= 'z' {
+				out[i][r-'a']++
+			}
+		}
+		embed.Normalize(out[i])
+	}
+	return out, nil
+}
+
+func (letters) ID() string     { return "letters" }
+func (letters) Dimension() int { return 27 }
+func (letters) MaxTokens() int { return 0 }
+
 // get returns the answer to a user.
 func (s *consoleSite) get(user, target string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, host+target, nil)
@@ -155,6 +190,38 @@ func (s *consoleSite) get(user, target string) *httptest.ResponseRecorder {
 
 func fileOf(label, path string) string {
 	return "/console/file?id=" + url.QueryEscape(document.IDOf(label, path))
+}
+
+func similarTo(label, path string) string {
+	return "/console/similar?id=" + url.QueryEscape(document.IDOf(label, path))
+}
+
+func TestConsoleSimilar(t *testing.T) {
+	t.Parallel()
+	s := newConsoleSite(t, true, "docs", "secret", "repo", "site", "one")
+	ask := func(user, label, path string) (list []console.Similar) {
+		t.Helper()
+		w := s.get(user, similarTo(label, path))
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Code != 200 {
+			t.Fatalf("%s of %s = %d %s: %v", path, label, w.Code, w.Body, err)
+		}
+		return list
+	}
+	list := ask("ann", "docs", "a.md")
+	if len(list) != 8 || !slices.IsSortedFunc(list, func(a, b console.Similar) int { return cmp.Compare(b.Score, a.Score) }) {
+		t.Errorf("there are %d documents %+v, want the best 8", len(list), list)
+	}
+	if i := slices.IndexFunc(list, func(s console.Similar) bool {
+		return s.Source == "secret" || s.ID == document.IDOf("docs", "a.md")
+	}); i >= 0 {
+		t.Errorf("ann is told about %+v", list[i])
+	}
+	if list = ask("bob", "docs", "a.md"); !slices.ContainsFunc(list, func(s console.Similar) bool { return s.Source == "secret" }) {
+		t.Errorf("bob is told about %+v only", list)
+	}
+	if w := s.get("ann", similarTo("secret", "s.md")); w.Code != http.StatusNotFound {
+		t.Errorf("a document that ann may not read has %d %s", w.Code, w.Body)
+	}
 }
 
 func TestConsoleFile(t *testing.T) {
@@ -221,6 +288,9 @@ func TestConsoleIsolation(t *testing.T) {
 		fileOf("docs", "a.md"):              "original of a",
 		fileOf("secret", "s.md"):            "404",
 		fileOf("docs", "never.md"):          "404",
+		similarTo("docs", "a.md"):           `"source":"docs"`,
+		similarTo("site", "start"):          `"path":"start/part.txt"`,
+		similarTo("secret", "s.md"):         "404",
 	} {
 		if got := compare(path); !strings.Contains(got, want) {
 			t.Errorf("%s = %s, want %s", path, got, want)

@@ -390,7 +390,8 @@ func TestIsolationOfTheRest(t *testing.T) {
 	for i, notes := range []string{"kb", "kb:memory", "kb", "kb:memory"} {
 		p := newPair(t, notes, i > 1)
 		for _, path := range []string{"/", "/console/status", "/console/status?left-out=finance", "/console/status?leftOut=finance",
-			"/console/left-out?source=finance", "/console/left-out?source=docs&q=zz", "/console/left-out?source=memory", "/fess/api/v1/labels",
+			"/console/left-out?source=finance", "/console/left-out?source=docs&q=zz", "/console/left-out?source=memory",
+			"/console/similar?id=" + document.IDOf("docs", "0.txt"), "/console/file?id=" + document.IDOf("docs", "0.txt"), "/fess/api/v1/labels",
 			"/fess/api/v1/popular-words", "/fess/api/v1/suggest-words?q=zz&num=100", "/fess/api/v1/suggest-words?q=al&num=100",
 			"/fess/api/v1/suggest-words?q=a&num=100&fields.label=finance", "/fess/api/v1/popular-words?label=finance",
 			"/fess/api/v2/labels", "/fess/api/v2/popular-words", "/fess/api/v2/ui/config", "/mcp/finance", "/mcp/memory",

@@ -45,7 +45,7 @@ func (s *Server) Routes() []httpguard.Route {
 	fess.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.viewOf(r.Context()).fess.ServeHTTP(w, r)
 	})
-	page, data := console.Routes(console.Options{Status: s.status, LeftOut: s.leftOut, File: s.file,
+	page, data := console.Routes(console.Options{Status: s.status, LeftOut: s.leftOut, File: s.file, Similar: s.similar,
 		Refuse: mcpserver.Refuse, Log: s.o.Log})
 	routes := []httpguard.Route{
 		all, one,
