@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 )
@@ -23,6 +24,10 @@ type Options struct {
 	// Status returns the state of the server for the caller of a request. It lists the
 	// paths that are left out of the source with the label leftOut, if that is not "".
 	Status func(ctx context.Context, leftOut string) (Status, error)
+
+	// Latest is like Status without left-out paths, but may return a status that is a little
+	// old: it is called very often.
+	Latest func(ctx context.Context) (Status, error)
 
 	// LeftOut returns what is left out of the source with a label, in order.
 	LeftOut func(ctx context.Context, label string) ([]Path, error)
@@ -44,25 +49,32 @@ type Options struct {
 const (
 	pagePath = "/"
 	dataPath = "/console" // of the data, which is below it
+
+	eventsPath = dataPath + "/events"
 )
 
-// Routes returns the routes of the page and of its data. Both require the token
-// of the listener.
+// Routes returns the routes of the page, of its data, and of the events that tell it about
+// changes. They require the token of the listener.
 //
 // A browser sends no token when it loads a page, so a browser that asks for the
 // page without one gets it as the body of the response 401. The page contains no
 // data. It asks for the token and sends it with its own requests.
-func Routes(o Options) (page, data httpguard.Route) {
+func Routes(o Options) (page, data, events httpguard.Route) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &console{o}
+	c := &console{o: o, ended: make(chan struct{})}
 	return httpguard.Route{Path: pagePath, Handler: c.method(servePage), Refuse: RefuseWithPage(o.Refuse)},
-		httpguard.Route{Path: dataPath, Tree: true, Handler: c.method(c.serveData), Refuse: o.Refuse}
+		httpguard.Route{Path: dataPath, Tree: true, Handler: c.method(c.serveData), Refuse: o.Refuse},
+		httpguard.Route{Path: eventsPath, Handler: c.method(c.serveEvents), Refuse: o.Refuse, Shutdown: c.shutdown}
 }
 
 // A console serves the routes.
-type console struct{ o Options }
+type console struct {
+	o     Options
+	end   sync.Once
+	ended chan struct{} // is closed when the server shuts down
+}
 
 // method refuses all methods but GET and HEAD.
 func (c *console) method(h http.HandlerFunc) http.Handler {

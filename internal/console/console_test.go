@@ -26,8 +26,8 @@ func serve(t *testing.T, token string, status func(context.Context, string) (Sta
 	refuse := func(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
 		http.Error(w, "refused: "+f.Message, f.Status)
 	}
-	page, data := Routes(Options{Status: status, Refuse: refuse})
-	s := httpguard.New(httpguard.Options{Token: token, Refuse: refuse, Routes: []httpguard.Route{page, data}})
+	page, data, events := Routes(Options{Status: status, Refuse: refuse})
+	s := httpguard.New(httpguard.Options{Token: token, Refuse: refuse, Routes: []httpguard.Route{page, data, events}})
 	r := httptest.NewRequest(method, target, nil)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])

@@ -26,7 +26,7 @@ func get(t *testing.T, o Options, target string) (int, string) {
 func ask(t *testing.T, o Options, r *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
 	o.Refuse = func(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) { http.Error(w, f.Message, f.Status) }
-	_, data := Routes(o)
+	_, data, _ := Routes(o)
 	w := httptest.NewRecorder()
 	data.Handler.ServeHTTP(w, r)
 	return w

@@ -1,12 +1,14 @@
 package serving_test
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/knowhow-mcp/knowhow/internal/access"
@@ -36,6 +39,8 @@ import (
 type consoleSite struct {
 	handler http.Handler
 	docs    string // the folder
+	access  string // the access file
+	users   *users.Table
 }
 
 // address is that of the site.
@@ -133,8 +138,8 @@ func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite
 		}
 	}
 	var o users.Options
+	name := filepath.Join(dir, "access.json")
 	if withUsers {
-		name := filepath.Join(dir, "access.json")
 		user := func(name string, read ...string) access.User {
 			sum := sha256.Sum256([]byte(name))
 			return access.User{Name: name, SHA256: hex.EncodeToString(sum[:]), Read: read}
@@ -154,7 +159,7 @@ func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite
 	if withUsers {
 		guard.Authenticate = s.Users().Authenticate
 	}
-	return &consoleSite{httpguard.New(guard), docs}
+	return &consoleSite{httpguard.New(guard), docs, name, s.Users()}
 }
 
 // letters is an embedder to which texts with the same letters mean the same.
@@ -264,6 +269,46 @@ func TestConsoleFile(t *testing.T) {
 		if w := s.get("ann", fileOf("docs", "sub/c.md")); w.Code != http.StatusNotFound {
 			t.Errorf("through a link there is %d %s", w.Code, w.Body)
 		}
+	}
+}
+
+// The events of a caller have what the status of the caller has, and end with its rights.
+func TestConsoleEvents(t *testing.T) {
+	t.Parallel()
+	s := newConsoleSite(t, true, "docs", "secret")
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.users.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	server := httptest.NewServer(s.handler)
+	defer server.Close()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/console/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer ann")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	events := bufio.NewReader(res.Body)
+	name, _ := events.ReadString('\n')
+	data, err := events.ReadString('\n')
+	if want := "data: " + s.get("ann", "/console/status").Body.String(); err != nil || name != "event: status\n" || data != want ||
+		strings.Contains(data, "secret") {
+		t.Errorf("the first event is %s%s, want %s: %v", name, data, want, err)
+	}
+	err = access.Edit(t.Context(), s.access, func(c *access.Content) error {
+		c.Users = c.Users[1:]
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(events); err != nil || strings.Contains(string(rest), "secret") {
+		t.Errorf("the stream ends with %s: %v", rest, err)
 	}
 }
 

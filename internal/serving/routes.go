@@ -45,8 +45,8 @@ func (s *Server) Routes() []httpguard.Route {
 	fess.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.viewOf(r.Context()).fess.ServeHTTP(w, r)
 	})
-	page, data := console.Routes(console.Options{Status: s.status, LeftOut: s.leftOut, File: s.file, Similar: s.similar,
-		Refuse: mcpserver.Refuse, Log: s.o.Log})
+	page, data, events := console.Routes(console.Options{Status: s.status, Latest: s.latest,
+		LeftOut: s.leftOut, File: s.file, Similar: s.similar, Refuse: mcpserver.Refuse, Log: s.o.Log})
 	routes := []httpguard.Route{
 		all, one,
 		s.users.Limited(fess),
@@ -54,7 +54,7 @@ func (s *Server) Routes() []httpguard.Route {
 			TempDir: kb.Incoming(s.o.Folder.Dir), MaxUpload: s.o.MaxUpload, Log: s.o.Log})),
 		{Path: "/", Tree: true}, // requires the token for every path
 		page,
-		s.users.Limited(data),
+		s.users.Limited(data), s.users.Stream(events),
 	}
 	if s.o.Tools != nil && s.o.Tools.UploadPath != "" {
 		routes = append(routes, s.users.Limited(s.o.Tools.Uploads.Route(s.o.Tools.UploadPath)))

@@ -36,6 +36,8 @@ type view struct {
 	sources   []document.Source
 	documents scope.Service // of the sources
 	fess      http.Handler  // the Fess API over documents
+
+	latestStatus latestStatus
 }
 
 // view returns what a caller may read.

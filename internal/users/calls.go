@@ -135,6 +135,51 @@ func (t *Table) Limited(route httpguard.Route) httpguard.Route {
 	return route
 }
 
+// maxStreams is how many streams of routes of [Table.Stream] a caller may have open.
+const maxStreams = 32
+
+// Stream returns the route with a handler of streams. They are not subject to the limits
+// of the caller, because they last, but a caller may have only some open at the same time.
+// Each is recorded when it ends.
+func (t *Table) Stream(route httpguard.Route) httpguard.Route {
+	next := route.Handler
+	route.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := t.o.Calls.check(); err != nil {
+			t.refuse(w, r, route.Refuse, err)
+			return
+		}
+		u, call, out := t.User(r.Context()), t.requested(r), &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		defer func() {
+			call.Status, call.Took = out.status, time.Since(call.Time)
+			if err := t.o.Calls.record(call, ""); err != nil {
+				t.o.Log.Error("recording a stream", "error", err)
+			}
+		}()
+		defer u.streams.Add(-1)
+		if u.streams.Add(1) > maxStreams {
+			t.refuse(out, r, route.Refuse, fmt.Errorf("too many streams are open: %w", errkind.Busy))
+			return
+		}
+		next.ServeHTTP(out, r)
+	})
+	return route
+}
+
+// A statusWriter is a response that knows its status.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap returns the response for [http.ResponseController].
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // refuse refuses a request because of an error.
 func (t *Table) refuse(w http.ResponseWriter, r *http.Request, write httpguard.RefuseFunc, err error) {
 	f := httpguard.Refusal{Reason: httpguard.Unavailable, Status: http.StatusServiceUnavailable,

@@ -93,9 +93,10 @@ func (noMCP) MCP(string) *MCP { return nil }
 
 // A User is what a server keeps for one caller.
 type User struct {
-	table *Table
-	limit *mcpserver.Limiter
-	used  time.Time // when the last request came; guarded by Table.mu
+	table   *Table
+	limit   *mcpserver.Limiter
+	streams atomic.Int64 // that are open; see [Table.Stream]
+	used    time.Time    // when the last request came; guarded by Table.mu
 
 	mu     sync.Mutex // guards what follows
 	caller *access.Caller
