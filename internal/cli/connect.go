@@ -15,7 +15,6 @@ import (
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/doctor"
-	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 )
 
 const connectHelp = `Usage: {cmd} [CLIENT|all] [FLAGS] [SOURCE ...]
@@ -219,22 +218,8 @@ func stablePath(program, typed string) string {
 	return path
 }
 
-// shellWord returns a word of a command as it is typed in a shell.
-func shellWord(s string) string {
-	safe := func(r rune) bool {
-		return r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			strings.ContainsRune("-_./:=@,+%", r)) || r > 0x80
-	}
-	plain := s != "" && strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0
-	s = sanitize.Escape(s)
-	switch {
-	case plain:
-		return s
-	case runtime.GOOS == "windows":
-		return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"`
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+// shellWord returns a word of a command as it is typed in a shell of this system.
+func shellWord(s string) string { return clients.ShellWord(runtime.GOOS, s) }
 
 // shellWords returns a command as it is typed in a shell.
 func shellWords(words []string) string {

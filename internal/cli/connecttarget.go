@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/knowhow-mcp/knowhow/internal/clients"
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
@@ -134,25 +133,18 @@ func (o *connectCommand) urlTarget(v *invocation) (t target, err error) {
 	}
 	t.server = clients.Server{Name: hostName(u), URL: u.String(), TokenEnv: string(o.TokenEnv)}
 	if label, ok := strings.CutPrefix(u.Path, mcpPath+"/"); ok {
-		t.server.Name = nameOf(label)
+		t.server.Name = clients.EntryName(label)
 	}
 	t.query = t.server.Name
 	return t, nil
 }
-
-// standardName is the name of the entry for all sources.
-const standardName = "knowhow"
-
-// maxName is the maximum length of the name of an entry that is made here. Clients put
-// it before the names of the tools, which some of them limit to 64 characters.
-const maxName = 40
 
 // hostName returns the name of the entry for a server that runs: its host, and its port
 // if it is not the usual one. This machine is not named.
 func hostName(u *url.URL) string {
 	host, port := u.Hostname(), u.Port()
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		host = standardName
+		host = clients.StandardName
 		if port == ourPorts[0] {
 			port = ""
 		}
@@ -160,33 +152,21 @@ func hostName(u *url.URL) string {
 	if port != "" {
 		port = "-" + port
 	}
-	return nameOf(host + port)
-}
-
-// nameOf returns the name of an entry for a label or another text.
-func nameOf(text string) string {
-	name := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && namePattern.MatchString("a"+string(r)) {
-			return r
-		}
-		return '-'
-	}, text)
-	name = strings.Trim(name[:min(len(name), maxName)], "-_")
-	return cmp.Or(name, standardName)
+	return clients.EntryName(host + port)
 }
 
 // nameOfAll returns the name of an entry for several labels: the labels, or the first one
 // and the number of the others.
 func nameOfAll(labels []string) string {
 	if len(labels) == 0 {
-		return standardName
+		return clients.StandardName
 	}
-	if name := strings.Join(labels, "-"); len(labels) == 1 || len(name) <= maxName {
-		return nameOf(name)
+	if name := strings.Join(labels, "-"); len(labels) == 1 || len(name) <= clients.MaxEntryName {
+		return clients.EntryName(name)
 	}
 	more := fmt.Sprintf("-and-%d-more", len(labels)-1)
-	first := nameOf(labels[0])
-	return strings.TrimRight(first[:min(len(first), maxName-len(more))], "-_") + more
+	first := clients.EntryName(labels[0])
+	return strings.TrimRight(first[:min(len(first), clients.MaxEntryName-len(more))], "-_") + more
 }
 
 // dataArgs returns the flag for the data folder that the command line or a variable
@@ -251,7 +231,7 @@ func (o *connectCommand) sourcesTarget(ctx context.Context, v *invocation) (t ta
 	}
 	t = target{server: clients.Server{Name: nameOfAll(labels), Args: args}, query: labels[0], variables: storeVariables}
 	if len(o.sources) == 0 && len(labels) > 1 { // sources that come later are served, too
-		t.server.Name = standardName
+		t.server.Name = clients.StandardName
 	}
 	return t, nil
 }
@@ -372,7 +352,7 @@ func (o *connectCommand) fessTarget(v *invocation, word string) (t target, err e
 	for _, w := range warnings {
 		v.warn(w)
 	}
-	t.server = clients.Server{Name: nameOf(c.Domain.ID), Args: []string{"fess", "--config", path}}
+	t.server = clients.Server{Name: clients.EntryName(c.Domain.ID), Args: []string{"fess", "--config", path}}
 	t.query, t.variables = c.Domain.Name, []string{"FESS_API_TOKEN"}
 	return t, nil
 }
@@ -388,7 +368,7 @@ func (o *connectCommand) fessURLTarget(v *invocation, server connectSource) (t t
 	case server.description != "":
 		return t, v.usagef("--description is for folders, files, sites and repositories")
 	}
-	t.server = clients.Server{Name: nameOf(source.Domain(server.label)),
+	t.server = clients.Server{Name: clients.EntryName(source.Domain(server.label)),
 		Args: []string{"fess", "--url", server.word, "--label", server.label}}
 	t.query, t.variables = server.label, []string{"FESS_API_TOKEN"}
 	return t, nil

@@ -61,11 +61,13 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 	if err := auditOutside(string(o.Audit), sources); err != nil {
 		return err
 	}
+	const tokenVariable = "KNOWHOW_TOKEN" // from which clients take the token
 	options := serving.Options{
 		Folder: f, Sources: sources, Groups: o.Tools.search, Domain: string(o.Domain), DomainName: o.DomainName,
 		MaxUpload: int64(o.MaxUpload),
 		Asked:     asked.services, SourceTimeout: o.SourceTimeout, Header: asked.header,
-		Users: t.Options, Once: o.NoWatch, Lines: s.lines, Version: version(), Log: s.log,
+		Users: t.Options, PublicURL: o.PublicURL, TokenVariable: tokenVariable,
+		Once: o.NoWatch, Lines: s.lines, Version: version(), Log: s.log,
 	}
 	if o.Tools.kb {
 		uploads, err := openUploads(f.Dir, kbmcp.UploadOptions{MaxSize: int64(o.MaxUpload)})
@@ -104,7 +106,7 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 			if f.Store == nil {
 				own = v.startOperands(f.Dir, sources)
 			}
-			s.printSnippets(name, url, "KNOWHOW_TOKEN", own)
+			s.printSnippets(name, url, tokenVariable, own)
 			begin()
 		}
 		return s.serve(ctx)

@@ -20,7 +20,7 @@ const maxShown = 3
 func (s *server) printSnippets(name, url, variable string, own []string) {
 	running := []string{"--url", url}
 	if name != "knowhow" {
-		running = append(running, "--name", nameOf(name))
+		running = append(running, "--name", clients.EntryName(name))
 	}
 	if s.guard.Token == "" && (s.team == nil || !s.team.users) {
 		variable = ""
@@ -46,7 +46,7 @@ func (s *server) printSnippets(name, url, variable string, own []string) {
 	}
 	// The header names the variable, which a shell of Windows would expand.
 	if c, _ := clients.Find("claude-code"); c.Installed(system) && (variable == "" || runtime.GOOS != "windows") {
-		own := c.Verb.Add(c, clients.Server{Name: nameOf(name), URL: url, TokenEnv: variable}, clients.User)
+		own := c.Verb.Add(c, clients.Server{Name: clients.EntryName(name), URL: url, TokenEnv: variable}, clients.User)
 		fmt.Fprintf(&b, "Claude Code has a command of its own:\n  %s\n", shellWords(own))
 	}
 	if variable != "" {

@@ -40,6 +40,10 @@ type Options struct {
 	// most similar first.
 	Similar func(ctx context.Context, id string) ([]Similar, error)
 
+	// Connect returns how clients are connected to the server, which the caller has reached
+	// at a URL without a path.
+	Connect func(ctx context.Context, url string) ([]Client, error)
+
 	// Refuse writes refusals for clients that do not ask for a page.
 	Refuse httpguard.RefuseFunc
 

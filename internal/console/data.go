@@ -21,6 +21,8 @@ func (c *console) serveData(w http.ResponseWriter, r *http.Request) {
 		c.serveFile(w, r)
 	case "/similar":
 		c.serveSimilar(w, r)
+	case "/connect":
+		c.serveConnect(w, r)
 	default:
 		c.o.Refuse(w, r, httpguard.Refusal{Reason: httpguard.NotFound, Status: http.StatusNotFound,
 			Message: "the console has nothing at this path"})

@@ -153,7 +153,7 @@ func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite
 		}
 		o.File = access.Open(name, nil)
 	}
-	s := serving.New(serving.Options{Folder: f, Sources: sources, Version: "devel", Users: o,
+	s := serving.New(serving.Options{Folder: f, Sources: sources, Version: "devel", Users: o, TokenVariable: "KNOWHOW_TOKEN",
 		Log: slog.New(slog.DiscardHandler)})
 	guard := httpguard.Options{Routes: s.Routes(), Refuse: mcpserver.Refuse}
 	if withUsers {
@@ -309,6 +309,36 @@ func TestConsoleEvents(t *testing.T) {
 	}
 	if rest, err := io.ReadAll(events); err != nil || strings.Contains(string(rest), "secret") {
 		t.Errorf("the stream ends with %s: %v", rest, err)
+	}
+}
+
+// The commands and entries name the server as the caller has reached it, and no token.
+func TestConsoleConnect(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		users       bool
+		labels      []string
+		name, token string
+	}{
+		{false, []string{"docs", "secret"}, "knowhow", ""},
+		{true, []string{"docs", "secret", "repo"}, "knowhow", "KNOWHOW_TOKEN"},
+		{true, []string{"docs", "secret"}, "docs", "KNOWHOW_TOKEN"}, // ann may read one of them
+	} {
+		s := newConsoleSite(t, tc.users, tc.labels...)
+		var list []console.Client
+		w := s.get("ann", "/console/connect")
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Code != 200 || len(list) < 10 ||
+			strings.Contains(w.Body.String(), "Bearer ann") {
+			t.Fatalf("%v = %d %s: %v", tc.labels, w.Code, w.Body, err)
+		}
+		i := slices.IndexFunc(list, func(c console.Client) bool { return c.Client == "claude-code" })
+		for _, part := range []string{list[i].Command, list[i].Snippet} {
+			for _, want := range []string{host + "/mcp", tc.name, tc.token} {
+				if !strings.Contains(part, want) {
+					t.Errorf("%s does not have %s", part, want)
+				}
+			}
+		}
 	}
 }
 

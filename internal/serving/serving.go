@@ -48,6 +48,12 @@ type Options struct {
 
 	Users users.Options // without View
 
+	// PublicURL is the URL without a path at which clients reach the server; "" means that
+	// of the request.
+	PublicURL string
+
+	TokenVariable string // environment variable from which clients take the token
+
 	Once    bool            // examine the sources only once
 	Lines   *terminal.Lines // for a progress bar and lines about the sources
 	Version string          // of the program
