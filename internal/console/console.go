@@ -1,16 +1,13 @@
 // Package console serves a web page on which people search the documents that a
 // server serves, read them, and see what is indexed.
 //
-// The page is one static file without data. It searches and reads with the tools
-// of the server's MCP endpoints, so people see what agents see. Only what is
-// indexed comes from this package.
+// The page is one static text without data, made of the files in web when it is first
+// requested. It searches and reads with the tools of the server's MCP endpoints, so
+// people see what agents see. Only what is indexed comes from this package.
 package console
 
 import (
 	"context"
-	"crypto/sha256"
-	_ "embed"
-	"encoding/base64"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -103,39 +100,8 @@ func RefuseWithPage(refuse httpguard.RefuseFunc) httpguard.RefuseFunc {
 			refuse(w, r, f)
 			return
 		}
-		writePage(w, f.Status)
+		writePage(w, r, f.Status)
 	}
-}
-
-//go:embed page.html
-var page []byte
-
-// policy is the Content-Security-Policy of the page: nothing but its own script
-// and style, and requests to this server. With Trusted Types, a browser refuses
-// to read text as HTML.
-var policy = "default-src 'none'; script-src '" + hash("script") + "'; style-src '" + hash("style") +
-	"'; img-src data:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-
-// hash returns the source expression for the content of an element of the page.
-func hash(element string) string {
-	_, text, _ := strings.Cut(string(page), "<"+element+">")
-	text, _, _ = strings.Cut(text, "</"+element+">")
-	sum := sha256.Sum256([]byte(text))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-}
-
-func servePage(w http.ResponseWriter, _ *http.Request) { writePage(w, http.StatusOK) }
-
-func writePage(w http.ResponseWriter, status int) {
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", policy)
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("X-Frame-Options", "DENY") // for browsers that do not know frame-ancestors
-	secure(h)
-	w.WriteHeader(status)
-	_, _ = w.Write(page) // an error means that the client is gone
 }
 
 // secure sets the headers of every response.

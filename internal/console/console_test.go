@@ -1,13 +1,16 @@
 package console
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -71,7 +74,7 @@ func TestPage(t *testing.T) {
 	} {
 		w := serve(t, tc.token, nil, tc.method, tc.target, tc.header...)
 		got := strings.TrimSpace(w.Body.String())
-		if got == strings.TrimSpace(string(page)) {
+		if got == strings.TrimSpace(string(thePage().plain)) {
 			got = "page"
 		}
 		if w.Code != tc.status || got != tc.body {
@@ -82,7 +85,7 @@ func TestPage(t *testing.T) {
 			(w.Code == 405) != (h.Get("Allow") == "GET, HEAD") {
 			t.Errorf("%s: WWW-Authenticate is %q, Allow is %q", tc.name, h.Get("WWW-Authenticate"), h.Get("Allow"))
 		}
-		if tc.body == "page" && (h.Get("Content-Security-Policy") != policy ||
+		if tc.body == "page" && (h.Get("Content-Security-Policy") != thePage().policy ||
 			h.Get("Content-Type") != "text/html; charset=utf-8") {
 			t.Errorf("%s: the headers are %v", tc.name, h)
 		}
@@ -91,10 +94,14 @@ func TestPage(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	h := serve(t, "", nil, "GET", "/").Header()
+	h.Del("Content-Length") // follows the page, as the tag does
+	h.Set("ETag", regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(h.Get("ETag"), "HASH"))
 	// The hashes follow the page; a browser refuses a script with another one.
 	h.Set("Content-Security-Policy", regexp.MustCompile(`sha256-[A-Za-z0-9+/]{43}=`).ReplaceAllString(h.Get("Content-Security-Policy"), "HASH"))
 	want := http.Header{
-		"Cache-Control": {"no-store"},
+		"Cache-Control": {"no-cache"},
+		"Etag":          {`W/"HASH"`},
+		"Vary":          {"Accept-Encoding"},
 		"Content-Security-Policy": {"default-src 'none'; script-src 'HASH'; style-src 'HASH'; img-src data:; connect-src 'self'; base-uri 'none'; " +
 			"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
 		"Content-Type":                 {"text/html; charset=utf-8"},
@@ -109,22 +116,83 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// The policy allows one script and one style. The page loads nothing else and
-// never reads text as HTML or as code.
+// The policy allows one script and one style. The page loads nothing else, and its own
+// scripts never read text as HTML or as code.
 func TestPageText(t *testing.T) {
-	text, err := os.ReadFile("page.html")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := string(thePage().plain)
 	for _, tag := range []string{"<script", "</script", "<style", "</style"} {
-		if n := strings.Count(string(text), tag); n != 1 {
+		if n := strings.Count(strings.ToLower(text), tag); n != 1 {
 			t.Errorf("the page has %d %s, want 1", n, tag)
 		}
 	}
 	forbidden := regexp.MustCompile(`(?i)innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\b|new Function|` +
 		`\bstyle=|\son[a-z]+=["']|javascript:|\bsrc=|href="[^#d]|@import|:\s*url\(|localStorage|cookie`)
-	if found := forbidden.FindAllString(string(text), -1); found != nil {
-		t.Errorf("the page contains %q", found)
+	inVendored := regexp.MustCompile(`\beval\(|new Function|document\.write|localStorage|cookie|sourceMappingURL|\bfetch\(|XMLHttpRequest`)
+	err := fs.WalkDir(files, "web", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := files.ReadFile(name)
+		bad := forbidden
+		if strings.Contains(name, "vendor/") {
+			bad = inVendored
+		} else if name != "web/index.html" && name != "web/style.css" {
+			text = bytes.ReplaceAll(text, []byte("javascript: '"), nil) // a name of a member, not an address
+		}
+		if found := bad.FindAllString(string(text), -1); found != nil {
+			t.Errorf("%s contains %q", name, found)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, _ := fs.Glob(files, "web/*.js")
+	vendored, _ := fs.Glob(files, "web/vendor/*.js")
+	if n := len(listed) + len(vendored); n != len(scripts) {
+		t.Errorf("web has %d scripts, and the page %d", n, len(scripts))
+	}
+}
+
+// The page is sent compressed to clients that accept it, and not again to those that
+// have it.
+func TestPageSent(t *testing.T) {
+	p := thePage()
+	if len(p.compressed) > 150_000 {
+		t.Errorf("the page has %d bytes compressed, want at most 150,000", len(p.compressed))
+	}
+	for _, tc := range []struct {
+		name   string
+		method string
+		header []string
+		status int
+		coding string
+		length int
+	}{
+		{"plain", "GET", nil, 200, "", len(p.plain)},
+		{"gzip", "GET", []string{"Accept-Encoding", "br;q=1.0, gzip;q=0.8"}, 200, "gzip", len(p.compressed)},
+		{"gzip refused", "GET", []string{"Accept-Encoding", "gzip; q=0.0"}, 200, "", len(p.plain)},
+		{"same", "GET", []string{"If-None-Match", `"x", W/` + p.etag}, 304, "", 0},
+		{"other", "GET", []string{"If-None-Match", `"x"`}, 200, "", len(p.plain)},
+	} {
+		w := serve(t, "", nil, tc.method, "/", tc.header...)
+		if w.Code != tc.status || w.Header().Get("Content-Encoding") != tc.coding || w.Body.Len() != tc.length {
+			t.Errorf("%s: got %d %q with %d bytes, want %d %q with %d", tc.name, w.Code,
+				w.Header().Get("Content-Encoding"), w.Body.Len(), tc.status, tc.coding, tc.length)
+		}
+		if tc.coding == "gzip" && tc.length > 0 {
+			z, err := gzip.NewReader(w.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(z); err != nil || !bytes.Equal(text, p.plain) {
+				t.Errorf("%s: another text, %v", tc.name, err)
+			}
+		}
+	}
+	if got := serve(t, "s3cret", nil, "GET", "/", "Accept", html).Header(); got.Get("Cache-Control") != "no-store" ||
+		got.Get("ETag") != "" {
+		t.Errorf("the page without a token has the headers %v", got)
 	}
 }
 

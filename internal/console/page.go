@@ -1,0 +1,133 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed web/index.html web/style.css web/*.js web/vendor/*.js
+var files embed.FS
+
+// scripts are the files of the script of the page, in order. They have one scope.
+var scripts = []string{"vendor/marked.js", "vendor/prism.js", "base.js", "render.js", "search.js", "read.js", "sources.js",
+	"notes.js", "connect.js", "main.js"}
+
+// Markers in index.html. The style and the script take their places.
+const (
+	styleMarker  = "/* style */"
+	scriptMarker = "/* script */"
+)
+
+// A page is the page of the console as it is sent.
+type page struct {
+	plain, compressed []byte
+	etag              string // of plain, with quotes
+
+	// policy is the Content-Security-Policy of the page: nothing but its own script
+	// and style, and requests to this server. With Trusted Types, a browser refuses
+	// to read text as HTML.
+	policy string
+}
+
+// thePage returns the page, which is the same in every process of this version.
+var thePage = sync.OnceValue(func() *page {
+	read := func(name string) string {
+		text, err := files.ReadFile("web/" + name)
+		if err != nil {
+			panic(err) // an embedded file is missing: every start of the program fails
+		}
+		return string(text)
+	}
+	style := "\n" + read("style.css")
+	script := strings.Builder{}
+	script.WriteString("'use strict';\n")
+	for _, name := range scripts {
+		script.WriteString(read(name))
+		script.WriteByte('\n')
+	}
+	text := strings.NewReplacer(styleMarker, style, scriptMarker, script.String()).Replace(read("index.html"))
+	p := &page{plain: []byte(text), etag: fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(text)))}
+	var compressed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression) // the level is valid
+	_, _ = z.Write(p.plain)                                        // a bytes.Buffer returns no errors
+	_ = z.Close()
+	p.compressed = compressed.Bytes()
+	p.policy = "default-src 'none'; script-src '" + hash(script.String()) + "'; style-src '" + hash(style) +
+		"'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"require-trusted-types-for 'script'; trusted-types 'none'"
+	return p
+})
+
+// hash returns the source expression for the content of an element of the page.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// servePage sends the page, or only its headers if the browser has it.
+func servePage(w http.ResponseWriter, r *http.Request) {
+	if p := thePage(); slices.Contains(tags(r.Header.Get("If-None-Match")), p.etag) {
+		p.headers(w.Header(), http.StatusNotModified)
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	writePage(w, r, http.StatusOK)
+}
+
+// writePage sends the page, compressed if the client accepts that.
+func writePage(w http.ResponseWriter, r *http.Request, status int) {
+	p, h := thePage(), w.Header()
+	p.headers(h, status)
+	body := p.plain
+	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		h.Set("Content-Encoding", "gzip")
+		body = p.compressed
+	}
+	h.Set("Content-Length", fmt.Sprint(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // for HEAD, net/http leaves it out; an error means that the client is gone
+}
+
+// headers sets the headers of a response. A browser keeps the page, which has no
+// data, but asks each time whether it is still the same.
+func (p *page) headers(h http.Header, status int) {
+	secure(h)
+	h.Set("Vary", "Accept-Encoding")
+	if status == http.StatusOK || status == http.StatusNotModified {
+		h.Set("Cache-Control", "no-cache")
+		h.Set("ETag", "W/"+p.etag)
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", p.policy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("X-Frame-Options", "DENY") // for browsers that do not know frame-ancestors
+}
+
+// tags returns the tags in a value of If-None-Match, without the marks of weak ones.
+func tags(header string) []string {
+	list := strings.Split(header, ",")
+	for i, tag := range list {
+		list[i] = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+	}
+	return list
+}
+
+// acceptsGzip reports whether a value of Accept-Encoding permits gzip.
+func acceptsGzip(header string) bool {
+	for coding := range strings.SplitSeq(header, ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		weight = strings.ReplaceAll(weight, " ", "")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return strings.Trim(strings.TrimPrefix(weight, "q="), "0.") != "" || weight == ""
+		}
+	}
+	return false
+}

@@ -1,0 +1,1 @@
+const CONNECT = {name: 'connect', title: 'Connect', available: () => false, show() {}, hide() {}};

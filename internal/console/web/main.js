@@ -1,0 +1,123 @@
+// Navigation: which view is shown, the search field, the token, the colours and the keys.
+// A view is {name, title, show(root, parameters, signal), hide()}: show is called for
+// each address of the view, with the same root while the view stays, and its signal is
+// aborted at the next address. available(state) reports whether the caller may use
+// anything of it; without it, everyone may.
+
+const views = [SEARCH, READ, SOURCES, NOTES, CONNECT];
+const available = view => !view.available || Boolean(view.available(state));
+
+let shownView = null; // that is in #view
+let showing = null;   // cancels the requests of the address before
+
+// show shows what the address names.
+async function show() {
+  if (showing) showing.abort();
+  showing = new AbortController();
+  const signal = showing.signal, at = place();
+  say('');
+  try {
+    if (!state) state = await api.get('/console/status', {signal});
+    $('ask-token').hidden = true;
+    $('view').hidden = false;
+    const view = views.find(v => v.name === at.view && available(v)) || views.find(available);
+    if (view !== shownView) {
+      if (shownView && shownView.hide) shownView.hide();
+      $('view').replaceChildren();
+      document.body.dataset.view = view.name;
+      shownView = view;
+    }
+    navigation(view);
+    document.title = view === SEARCH ? 'knowhow' : view.title + ' – knowhow';
+    if (view !== SEARCH || !at.parameters.q) $('query').value = at.parameters.q || '';
+    await view.show($('view'), at.parameters, signal);
+  } catch (e) {
+    fail(e, signal);
+  }
+}
+
+function navigation(current) {
+  $('nav').replaceChildren(...views.filter(v => v !== READ && available(v)).map(v =>
+    el('li', {}, el('a', {href: address(v.name), 'aria-current': v === current || v === SEARCH && current === READ ? 'page' : null}, v.title))));
+}
+
+// askToken asks for the token of the server, with a message about the one before.
+function askToken(message) {
+  sessionStorage.removeItem('token');
+  if (shownView && shownView.hide) shownView.hide();
+  shownView = state = null;
+  $('view').replaceChildren();
+  $('view').hidden = true;
+  $('nav').replaceChildren();
+  say(message, true);
+  $('ask-token').hidden = false;
+  $('token').focus();
+}
+
+$('ask-token').addEventListener('submit', e => {
+  e.preventDefault();
+  sessionStorage.setItem('token', $('token').value.trim());
+  $('token').value = '';
+  show();
+});
+
+// The search field: the results follow what is typed after a pause.
+
+const typed = debounce(() => searchFor($('query').value, true), 200);
+
+function searchFor(text, replace) {
+  typed.cancel();
+  if (!state) return;
+  const at = place(), inSearch = shownView === SEARCH;
+  const kept = inSearch ? at.parameters : {};
+  if (inSearch && (kept.q || '') === text.trim()) {
+    if (!replace) SEARCH.focusFirst();
+    return;
+  }
+  go('search', Object.assign({}, kept, {q: text.trim(), start: ''}), replace && inSearch && Boolean(kept.q));
+}
+
+$('query').addEventListener('input', e => { if (!e.isComposing) typed(); });
+$('query').addEventListener('compositionend', () => typed());
+$('search').addEventListener('submit', e => { e.preventDefault(); searchFor($('query').value); });
+
+// Colours: those of the system, or those that were chosen for this tab.
+
+const themes = {auto: 'Colours of the system', light: 'Light colours', dark: 'Dark colours'};
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  sessionStorage.setItem('theme', theme);
+  $('theme').setAttribute('aria-label', themes[theme] + ', change');
+  $('theme').title = themes[theme];
+}
+setTheme(themes[sessionStorage.getItem('theme')] ? sessionStorage.getItem('theme') : 'auto');
+$('theme').addEventListener('click', () => {
+  const names = Object.keys(themes), next = names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length];
+  setTheme(next);
+  announce(themes[next]);
+});
+
+// Keys
+
+$('skip').addEventListener('click', e => { e.preventDefault(); $('view').focus(); });
+$('help-button').addEventListener('click', () => $('help').showModal());
+$('help-close').addEventListener('click', () => $('help').close());
+
+addEventListener('keydown', e => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || document.querySelector('dialog[open]')) return;
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) || e.target.isContentEditable;
+  if (!typing && e.key === '/' && $('ask-token').hidden) {
+    e.preventDefault();
+    $('query').focus();
+    $('query').select();
+  } else if (!typing && e.key === '?') {
+    e.preventDefault();
+    $('help').showModal();
+  } else if (shownView && shownView.key && (!typing || e.target === $('query'))) {
+    shownView.key(e, typing);
+  }
+});
+
+addEventListener('hashchange', show);
+show().then(() => { if (!location.hash && $('ask-token').hidden) $('query').focus(); });

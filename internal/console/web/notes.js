@@ -1,0 +1,1 @@
+const NOTES = {name: 'notes', title: 'Notes', available: () => false, show() {}, hide() {}};

@@ -1,0 +1,283 @@
+// Reading a document. Offsets count bytes of UTF-8.
+
+const readChars = 16000;   // of a part
+const before = 12000;      // bytes before a passage, at most
+const held = 64000;        // characters of an unfinished block that wait for the next part
+
+const encode = text => new TextEncoder().encode(text);
+const byteLength = text => encode(text).length;
+
+const READ = {
+  name: 'read',
+  title: 'Document',
+  available: state => state.endpoints.length > 0,
+
+  async show(root, p, signal) {
+    if (!p.id && !p.path) throw new Error('This address names no document.');
+    if (this.shown && root.firstChild && this.shown.key === (p.id || p.path) && this.shown.goTo(p)) return;
+    this.shown = null;
+    root.replaceChildren(el('p', {class: 'soft'}, 'Reading…'));
+    try {
+      this.shown = await showDocument(root, p, signal);
+    } catch (e) {
+      if (!signal.aborted) root.replaceChildren(backLink(p) || '');
+      throw e;
+    }
+  },
+
+  hide() { this.shown = null; },
+
+  key(e, typing) {
+    const p = place().parameters;
+    if (e.key === 'Escape' && !typing && p.q) location.hash = backAddress(p);
+  },
+};
+
+const backAddress = p => address('search', Object.assign(Object.fromEntries(new URLSearchParams(p.f || '')), {q: p.q}));
+const backLink = p => p.q ? el('a', {class: 'back', href: backAddress(p)}, '← Documents for “' + p.q + '”') : null;
+
+async function showDocument(root, p, signal) {
+  const endpoint = endpointOf(p.in), words = p.q ? matcher(p.q) : null;
+  const tool = (name, args) => api.tool(endpoint.path, endpoint.domain + '_' + name, args, {signal});
+  const about = await tool('get_document', p.id ? {docId: p.id} : {path: p.path});
+  const id = about.doc_id, sections = about.sections || [], path = pathOf(about.url);
+  const form = formOf(path, about.mimetype), language = languageOf(path, about.mimetype);
+  const label = [about.label].flat()[0] || '', source = state.sources.find(s => s.label === label);
+  const inside = source && path.startsWith(source.path + '/') ? path.slice(source.path.length + 1) : '';
+  const link = inside ? linkFrom(inside, label) : null;
+
+  const body = el('div', {class: 'body'}), earlier = el('p', {class: 'more'}), later = el('p', {class: 'more'});
+  let start = 0, end = 0, rest = '', last = false; // what is shown, in bytes; the text that waits; whether it ends the document
+  let at = Number(p.at) || 0, length = Number(p.len) || 0;
+
+  const read = async (from, maxChars) => {
+    const r = await tool('read_content', {docId: id, from, maxChars});
+    return {text: r.text, from: r.offset || 0, last: r.isLast};
+  };
+  const beginning = () => {
+    if (at <= before) return 0;
+    const above = sections.filter(s => s.offset <= at && s.offset >= at - before);
+    return above.length ? above[above.length - 1].offset : at - 1500;
+  };
+
+  // part renders a text that begins at an offset. Unless it ends the text, the last
+  // block of Markdown is left out and returned: it may go on.
+  const part = (text, offset, isLast) => {
+    const box = el('div', {class: 'part'});
+    let kept = '';
+    const mark = (node, from, to) => {
+      node.dataset.offset = from;
+      if (length && from < at + length && to > at) node.classList.add('passage');
+    };
+    const blocks = form === 'markdown' ? blocksOf(text.replace(/\r\n?/g, '\n')) : null;
+    if (blocks) {
+      if (!isLast && blocks.length > 1) {
+        const tail = blocks.pop();
+        if (tail.raw.length < held) kept = text.slice(text.length - rawLength(text, tail.raw));
+      }
+      const view = el('div', {class: 'markdown', dir: 'auto'});
+      let from = offset, i = 0;
+      for (const block of blocks) {
+        const n = consumed(text, i, block.raw.length), to = from + byteLength(text.slice(i, i + n));
+        const node = renderBlock(block, {level: 2, link}, 0);
+        if (node) {
+          const e = typeof node === 'string' ? el('p', null, node) : node;
+          mark(e, from, to);
+          view.append(e);
+        }
+        i += n;
+        from = to;
+      }
+      if (kept) kept = text.slice(i);
+      markWords(view, words);
+      return {box: append(box, view), kept};
+    }
+    const data = encode(text), size = data.length, decode = (a, b) => new TextDecoder('utf-8', {ignoreBOM: true}).decode(data.subarray(Math.max(a, 0), Math.max(b, 0)));
+    const pieces = length && at < offset + size && at + length > offset
+      ? [[0, at - offset, false], [Math.max(at - offset, 0), Math.min(at + length - offset, size), true], [at + length - offset, size, false]] : [[0, size, false]];
+    const text2 = el(form === 'code' ? 'code' : 'div', form === 'code' ? null : {dir: 'auto'});
+    for (const [a, b, isPassage] of pieces) {
+      if (b <= a && !isPassage) continue;
+      const span = el('span', {class: isPassage ? 'passage' : null}, form === 'code' ? renderTokens(decode(a, b), language) : decode(a, b));
+      span.dataset.offset = offset + Math.max(a, 0);
+      text2.append(markWords(span, words));
+    }
+    append(box, form === 'code' ? el('pre', {class: 'code', tabindex: '0'}, text2) : el('div', {class: 'plain'}, text2));
+    return {box, kept};
+  };
+
+  const button = (name, act) => el('button', {type: 'button', onclick: async e => {
+    e.target.disabled = true;
+    try { await act(); } catch (e) { fail(e, signal); }
+    controls();
+  }}, name);
+  const controls = () => {
+    earlier.replaceChildren(...start > 0 ? [button('Text before', readEarlier)] : []);
+    later.replaceChildren(...last ? [] : [button('Text after', readLater)]);
+  };
+  const addLater = r => {
+    const text = rest + r.text, from = r.from - byteLength(rest);
+    const shown = part(text, from, r.last);
+    rest = shown.kept;
+    end = r.from + byteLength(r.text);
+    last = r.last || r.text === '';
+    body.append(shown.box);
+  };
+  const readLater = async () => { addLater(await read(end, readChars)); };
+  const readEarlier = async () => {
+    const to = start;
+    let from = Math.max(0, to - readChars);
+    const near = sections.filter(s => s.offset < to && s.offset >= from);
+    if (from > 0 && near.length) from = near[0].offset;
+    let text = '', first = -1;
+    for (let next = from; next < to;) {
+      const r = await read(next, readChars);
+      if (!r.text) break;
+      if (first < 0) first = r.from;
+      text += r.text;
+      next = r.from + byteLength(r.text);
+    }
+    if (first < 0) return;
+    text = new TextDecoder('utf-8', {ignoreBOM: true}).decode(encode(text).subarray(0, to - first));
+    const y = later.getBoundingClientRect().top;
+    body.prepend(part(text, first, true).box);
+    start = first;
+    scrollBy(0, later.getBoundingClientRect().top - y); // what was visible stays there
+  };
+
+  const first = await read(beginning(), readChars);
+  start = first.from;
+  addLater(first);
+  while (!last && length && end < at + length) await readLater();
+  controls();
+  if (signal.aborted) return null;
+
+  document.title = (about.title || id) + ' – knowhow';
+  const web = /^https?:\/\//i.test(about.url || '');
+  const title = el('h1', {dir: 'auto', tabindex: '-1'}, about.title || id);
+  const actions = el('div', {class: 'row'}), similar = el('section', {class: 'similar-documents', hidden: true});
+  const here = Object.assign({}, p, {id, path: '', source: ''});
+  root.replaceChildren(el('div', {class: 'beside read'},
+    el('aside', {'aria-label': 'Contents'}, contents(sections, about.moreSections, s => address('read', Object.assign({}, here, {at: s.offset, len: '', page: ''}))), similar),
+    append(el('article'), backLink(p), title,
+      el('div', {class: 'soft facts'}, label && [label, ' · '], web ? el('a', {href: about.url, rel: 'noreferrer noopener', target: '_blank'}, about.url) : el('bdi', null, inside || path),
+        about.filetype && ' · ' + typeName(about.filetype), about.content_length > 0 && ' · ' + bytes(about.content_length), about.timestamp && [' · ', el('time', {datetime: about.timestamp, title: new Date(about.timestamp).toLocaleString()}, age(about.timestamp))],
+        p.page && el('span', {class: 'badge'}, 'page ' + p.page)),
+      actions, earlier, body, later)));
+  const goTo = to => {
+    at = Number(to.at) || 0;
+    length = Number(to.len) || 0;
+    if (at < start || at >= end && !last) return false;
+    const all = Array.from(body.querySelectorAll('[data-offset]'));
+    let target = body.querySelector('.passage');
+    if (!length || !target) {
+      body.querySelectorAll('.passage').forEach(n => n.classList.remove('passage'));
+      const exact = all.filter(n => Number(n.dataset.offset) <= at).pop();
+      if (form !== 'markdown' && at > start && (!exact || Number(exact.dataset.offset) !== at)) {
+        if (!exact || !splitAt(exact, at)) return false;
+        target = exact.nextSibling;
+      } else target = exact;
+    }
+    if (at === 0 && !length || !target) {
+      title.focus({preventScroll: true});
+      scrollTo(0, 0);
+      return true;
+    }
+    target.tabIndex = -1;
+    target.focus({preventScroll: true});
+    target.scrollIntoView({block: 'start'});
+    document.querySelectorAll('.contents a').forEach(a => a.removeAttribute('aria-current'));
+    const i = sections.filter(s => s.offset <= at).length - 1;
+    const current = document.querySelectorAll('.contents a')[i];
+    if (current) { current.setAttribute('aria-current', 'true'); current.scrollIntoView({block: 'nearest'}); target.scrollIntoView({block: 'start'}); }
+    return true;
+  };
+  goTo(p);
+  offerDownload(actions, id, path, signal);
+  offerSimilar(similar, id, signal);
+  return {key: p.id || p.path, goTo};
+}
+
+// splitAt divides a span of text at an offset; it reports whether it did.
+function splitAt(span, offset) {
+  const data = encode(span.textContent), n = offset - Number(span.dataset.offset);
+  if (n <= 0 || n >= data.length) return false;
+  let chars = new TextDecoder('utf-8', {ignoreBOM: true}).decode(data.subarray(0, n)).length;
+  const walker = document.createTreeWalker(span, NodeFilter.SHOW_TEXT), range = document.createRange();
+  for (let node; (node = walker.nextNode());) {
+    if (chars < node.length) {
+      range.setStart(node, chars);
+      range.setEndAfter(span.lastChild);
+      const next = el('span');
+      next.dataset.offset = offset;
+      next.append(range.extractContents());
+      span.after(next);
+      return true;
+    }
+    chars -= node.length;
+  }
+  return false;
+}
+
+// consumed returns how many characters of a text from i on are n characters after its
+// line ends have become one character each.
+function consumed(text, i, n) {
+  let j = i;
+  for (; n > 0 && j < text.length; n--) j += text[j] === '\r' && text[j + 1] === '\n' ? 2 : 1;
+  return j - i;
+}
+
+// rawLength returns the length that the end of a text has before its line ends become
+// one character each.
+function rawLength(text, raw) {
+  let j = text.length;
+  for (let n = raw.length; n > 0 && j > 0; n--) j -= text[j - 1] === '\n' && text[j - 2] === '\r' ? 2 : 1;
+  return text.length - j;
+}
+
+// contents returns the table of contents.
+function contents(sections, more, to) {
+  if (sections.length < 2) return null;
+  const top = Math.min(...sections.map(s => s.heading.split(' > ').length));
+  const box = el('details', {class: 'contents'}, el('summary', null, 'Contents'),
+    el('nav', {'aria-label': 'Sections'}, el('ul', null, sections.map(s => {
+      const headings = s.heading.split(' > ');
+      return el('li', {class: 'depth-' + Math.min(headings.length - top, 4)}, el('a', {href: to(s), dir: 'auto'}, headings.pop()));
+    }))), more ? el('p', {class: 'soft'}, 'and ' + plural(more, 'section') + ' below these') : '');
+  box.open = matchMedia('(min-width: 60rem)').matches;
+  return box;
+}
+
+// pathOf returns the path of a file URL, and other URLs as they are.
+function pathOf(url) {
+  if (!/^file:\/\//.test(url || '')) return url || '';
+  try { return decodeURIComponent(new URL(url).pathname); } catch { return url; }
+}
+
+// offerDownload offers the original file if the server has it for the caller.
+async function offerDownload(actions, id, path, signal) {
+  const address = '/console/file?' + new URLSearchParams({id});
+  try {
+    await request('HEAD', address, {signal});
+  } catch { return; }
+  actions.append(el('button', {type: 'button', class: 'small', onclick: async () => {
+    try {
+      const response = await request('GET', address, {signal, headers: {Accept: '*/*'}});
+      const url = URL.createObjectURL(await response.blob());
+      el('a', {href: url, download: path.split('/').pop() || id}).click();
+      setTimeout(() => URL.revokeObjectURL(url), 60000);
+    } catch (e) { fail(e, signal); }
+  }}, icon('M12 4v11m0 0 4-4m-4 4-4-4M5 20h14'), ' Original'));
+}
+
+// offerSimilar shows documents that are similar by meaning, if there are any.
+async function offerSimilar(section, id, signal) {
+  try {
+    const answer = await api.get('/console/similar?' + new URLSearchParams({id}), {signal});
+    const list = Array.isArray(answer) ? answer : answer.documents || answer.results || [];
+    if (list.length === 0) return;
+    append(section, el('h2', null, 'Similar documents'), el('ul', null, list.map(d => el('li', null,
+      el('a', {href: address('read', {id: d.id}), dir: 'auto'}, d.title || d.path || d.id), el('div', {class: 'soft'}, [d.source, d.path].filter(Boolean).join(' · '))))));
+    section.hidden = false;
+  } catch { /* an offer: without it, the page is whole */ }
+}
