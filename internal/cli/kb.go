@@ -86,7 +86,11 @@ type openBase interface {
 // jobs.
 func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, use baseUse) (openBase, error) {
 	if o.URL == "" {
-		return openLocal(ctx, v, o.Data, &o.storeFlags, log, use)
+		b, err := openLocal(ctx, v, o.Data, &o.storeFlags, log, use)
+		if err != nil {
+			return nil, err // not a nil *localBase
+		}
+		return b, nil
 	}
 	if v.given("engine-url") && v.given("store") {
 		return nil, v.usagef("--engine-url and --store exclude each other: the engine has its own store")
@@ -107,7 +111,7 @@ type localBase struct {
 }
 
 // Close ends the work and closes the data folder.
-func (b localBase) Close() error { return b.folder.Close() }
+func (b *localBase) Close() error { return b.folder.Close() }
 
 // errNoBase is wrapped by the error for a data folder without a knowledge base.
 var errNoBase = errors.New("there is no knowledge base")
@@ -115,7 +119,7 @@ var errNoBase = errors.New("there is no knowledge base")
 // openLocal opens the knowledge base in the data folder, without the documents
 // of sources.
 func openLocal(ctx context.Context, v *invocation, data string, stored *storeFlags, log *slog.Logger,
-	use baseUse) (openBase, error) {
+	use baseUse) (*localBase, error) {
 	f, err := v.dataFolder(data, stored, use.model, use.wait, log)
 	if err != nil {
 		return nil, err
@@ -143,7 +147,7 @@ func openLocal(ctx context.Context, v *invocation, data string, stored *storeFla
 	if use.work {
 		f.Work(context.WithoutCancel(ctx), base, terminal.NewLines(v.stderr, nil))
 	}
-	return localBase{base, f}, nil
+	return &localBase{base, f}, nil
 }
 
 // use calls f with the knowledge base.

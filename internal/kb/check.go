@@ -48,6 +48,10 @@ func (f *DocumentFilter) check() error {
 			return err
 		}
 	}
+	if f.Collection != "" && !ValidCollection(f.Collection) {
+		return &errkind.Argument{Name: "collection", Value: f.Collection,
+			Want: `a name of 1 to 100 letters, digits, "_", "." and "-"`}
+	}
 	if err := checkRange("offset", f.Offset, 0, maxOffset); err != nil {
 		return err
 	}

@@ -211,13 +211,15 @@ type Chunk struct {
 	Text  string `json:"text"`
 }
 
-// A DocumentFilter selects documents. The zero values of SourcePath and Tag
-// select all.
+// A DocumentFilter selects documents. The zero values of SourcePath, Tag and
+// Collection select all.
 type DocumentFilter struct {
 	SourcePath string
 	Tag        string
-	Limit      int // 1 to MaxLimit
-	Offset     int // how many documents to skip, from 0
+	Collection string // its name, which is not a tag
+	Added      bool   // only notes and files that users added, not those of folders
+	Limit      int    // 1 to MaxLimit
+	Offset     int    // how many documents to skip, from 0
 }
 
 // A DocumentList is a part of the documents that a filter selects.

@@ -168,6 +168,18 @@ func (b *Local) contains(ctx context.Context, r *document.Record) (bool, error) 
 	return err == nil && !slices.Contains(unserved, r.Label), err
 }
 
+// Collections returns the names of the collections that contain notes or files that
+// users added and that the caller may read, sorted.
+func (b *Local) Collections(ctx context.Context) ([]string, error) {
+	in, err := b.contents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := b.store.WrittenLabels(ctx, in.labels())
+	slices.Sort(names)
+	return names, err
+}
+
 // record returns a document that the caller may read and change. The error is of kind
 // NotFound if the caller may not read it, and Denied if the caller may not change it.
 func (b *Local) record(ctx context.Context, id int64) (*document.Record, error) {
@@ -431,11 +443,17 @@ func (b *Local) Documents(ctx context.Context, f DocumentFilter) (*DocumentList,
 	if err != nil {
 		return nil, err
 	}
-	auditLabels(ctx, in, f.Tag)
 	filter := document.RecordFilter{Labels: in.labels(), Written: in.written, SourcePath: f.SourcePath, Limit: f.Limit,
 		Offset: f.Offset}
 	if f.Tag != "" {
-		filter.Tags = []string{f.Tag}
+		filter.Tags = append(filter.Tags, f.Tag)
+	}
+	if f.Collection != "" {
+		filter.Tags = append(filter.Tags, document.LabelTag(f.Collection))
+	}
+	auditLabels(ctx, in, filter.Tags...)
+	if f.Added {
+		filter.Written = filter.Labels
 	}
 	records, total, err := b.store.Records(ctx, filter)
 	if err != nil {

@@ -222,6 +222,59 @@ func TestRightsOfSources(t *testing.T) {
 	}
 }
 
+// Users list the collections that they may read, and of a folder with the label of a
+// collection only what users added.
+func TestCollections(t *testing.T) {
+	b, x := open(t, t.TempDir(), "docs", "empty")
+	for _, label := range []string{"docs", "empty"} {
+		if err := x.AddSource(t.Context(), document.Source{Label: label, Path: "/" + label}); err != nil {
+			t.Fatal(err)
+		}
+		err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: label, Label: label, Path: "a.md",
+			FromSource: true, Type: "markdown", Title: "A", Text: "A text", Chunks: []document.Chunk{{Length: 6}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids := map[string]int64{}
+	for _, collection := range []string{"docs", "team", "secret"} {
+		ids[collection] = kbtest.Note(t, b, "A note.", "collection:"+collection, "tag").ID
+	}
+	for _, tt := range []struct {
+		read        string
+		collections []string
+		inDocs      []int64 // the notes of the collection docs
+		added       int
+	}{
+		{access.All, []string{"docs", "secret", "team"}, []int64{ids["docs"]}, 3},
+		{"docs team", []string{"docs", "team"}, []int64{ids["docs"]}, 2},
+		{"team none", []string{"team"}, nil, 1},
+		{"empty", nil, nil, 0},
+		{"", nil, nil, 0},
+	} {
+		ctx := user(t, "u", tt.read, "*")
+		got, err := b.Collections(ctx)
+		if diff := cmp.Diff(tt.collections, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Errorf("Collections() for %q: %v (-want +got):\n%s", tt.read, err, diff)
+		}
+		list, err := b.Documents(ctx, kb.DocumentFilter{Added: true, Limit: 10})
+		if err != nil || list.Total != tt.added {
+			t.Errorf("Documents() for %q: %+v, %v, want %d that users added", tt.read, list, err, tt.added)
+		}
+		list, err = b.Documents(ctx, kb.DocumentFilter{Added: true, Collection: "docs", Tag: "tag", Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var inDocs []int64
+		for _, d := range list.Documents {
+			inDocs = append(inDocs, d.ID)
+		}
+		if diff := cmp.Diff(tt.inDocs, inDocs); diff != "" {
+			t.Errorf("documents of docs for %q (-want +got):\n%s", tt.read, diff)
+		}
+	}
+}
+
 // A moving is a store in which a document is moved to a collection just before the
 // next change.
 type moving struct {

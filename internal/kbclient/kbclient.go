@@ -176,6 +176,12 @@ func (c *Client) Documents(ctx context.Context, f kb.DocumentFilter) (*kb.Docume
 	if f.Tag != "" {
 		q.Set("tag", f.Tag)
 	}
+	if f.Collection != "" {
+		q.Set("collection", f.Collection)
+	}
+	if f.Added {
+		q.Set("added", "true")
+	}
 	if f.Offset != 0 {
 		q.Set("offset", strconv.Itoa(f.Offset))
 	}

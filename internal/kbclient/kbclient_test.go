@@ -99,6 +99,9 @@ func TestRequests(t *testing.T) {
 		{func(ctx context.Context) (any, error) {
 			return c.Documents(ctx, kb.DocumentFilter{SourcePath: "a&b/c d", Tag: "t", Limit: 1, Offset: 2})
 		}, `GET /kb/api/v1/documents?limit=1&offset=2&source_path=a%26b%2Fc+d&tag=t`},
+		{func(ctx context.Context) (any, error) {
+			return c.Documents(ctx, kb.DocumentFilter{Collection: "c", Added: true, Limit: 1})
+		}, `GET /kb/api/v1/documents?added=true&collection=c&limit=1`},
 		{func(ctx context.Context) (any, error) { return c.UpdateNote(ctx, 5, kb.NoteChange{Text: &text}) },
 			`PATCH /kb/api/v1/notes/5 {"text":"x"}`},
 		{func(ctx context.Context) (any, error) { return c.AddTags(ctx, 5, []string{"a/b"}) },

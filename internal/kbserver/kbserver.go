@@ -27,9 +27,18 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 )
 
+// A Base is a knowledge base that lists its collections.
+type Base interface {
+	kb.Base
+
+	// Collections returns the names of the collections that contain notes or files
+	// that users added, sorted.
+	Collections(ctx context.Context) ([]string, error)
+}
+
 // Options configure the handler.
 type Options struct {
-	Base    kb.Base
+	Base    Base
 	Prefix  string // path before /api, for example "/kb"; "" for none
 	TempDir string // for files while they arrive; created if it does not exist; required
 
@@ -84,6 +93,7 @@ var operations = []operation{
 	{http.MethodDelete, api + "/documents/{id}", (*call).deleteDocument},
 	{http.MethodPost, api + "/documents/{id}/tags", (*call).addTags},
 	{http.MethodDelete, api + "/documents/{id}/tags/{tag}", (*call).removeTag},
+	{http.MethodGet, api + "/collections", (*call).collections},
 	{http.MethodPatch, api + "/notes/{id}", (*call).updateNote},
 	{http.MethodGet, api + "/status", (*call).status},
 	{http.MethodGet, "/openapi.json", (*call).openAPI},
@@ -368,11 +378,15 @@ func (c *call) job() (int, any, error) {
 }
 
 func (c *call) documents() (int, any, error) {
-	p, err := c.params("source_path", "tag", "limit", "offset")
+	p, err := c.params("source_path", "tag", "collection", "added", "limit", "offset")
 	if err != nil {
 		return 0, nil, err
 	}
-	f := kb.DocumentFilter{SourcePath: p["source_path"], Tag: p["tag"]}
+	f := kb.DocumentFilter{SourcePath: p["source_path"], Tag: p["tag"], Collection: p["collection"],
+		Added: p["added"] == "true"}
+	if added, ok := p["added"]; ok && added != "true" && added != "false" {
+		return 0, nil, &errkind.Argument{Name: "added", Value: added, Want: "true or false"}
+	}
 	if f.Limit, err = p.integer("limit", kb.DefaultLimit); err != nil {
 		return 0, nil, err
 	}
@@ -381,6 +395,14 @@ func (c *call) documents() (int, any, error) {
 	}
 	list, err := c.o.Base.Documents(c.r.Context(), f)
 	return http.StatusOK, list, err
+}
+
+func (c *call) collections() (int, any, error) {
+	names, err := c.o.Base.Collections(c.r.Context())
+	if names == nil {
+		names = []string{}
+	}
+	return http.StatusOK, map[string]any{"collections": names}, err
 }
 
 func (c *call) document() (int, any, error) {

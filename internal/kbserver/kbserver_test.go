@@ -176,6 +176,8 @@ func TestBadRequests(t *testing.T) {
 		{"GET", "/api/v1/jobs/999", "", "", 404, "not_found", "999"},
 		{"GET", "/api/v1/documents?offset=-1", "", "", 400, "invalid", `"offset"`},
 		{"GET", "/api/v1/documents?offset=99999999999999999999", "", "", 400, "invalid", `"offset"`},
+		{"GET", "/api/v1/documents?collection=a%20b", "", "", 400, "invalid", `"collection"`},
+		{"GET", "/api/v1/documents?added=1", "", "", 400, "invalid", `"added"`},
 		{"GET", "/api/v1/documents?tag=%20", "", "", 400, "invalid", `"tag"`},
 		{"GET", "/api/v1/documents?source_path=" + long, "", "", 400, "invalid", `"source_path"`},
 		{"GET", "/api/v1/documents/1e3", "", "", 400, "invalid", `"id"`},
@@ -329,7 +331,7 @@ func TestToken(t *testing.T) {
 
 // failing is a base that fails.
 type failing struct {
-	kb.Base
+	kbserver.Base
 	err error
 }
 
@@ -471,7 +473,7 @@ func FuzzJobs(f *testing.F) {
 }
 
 // accepting is a base that accepts everything.
-type accepting struct{ kb.Base }
+type accepting struct{ kbserver.Base }
 
 func (accepting) AddNote(context.Context, kb.Note) (int64, error) { return 1, nil }
 func (accepting) AddFile(_ context.Context, _ kb.File, r io.Reader) (int64, error) {

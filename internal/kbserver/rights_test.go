@@ -76,6 +76,14 @@ func TestRights(t *testing.T) {
 			t.Errorf("a file for %s: %d %s, want %d", collection, status, body, want)
 		}
 	}
+	for _, tt := range []struct{ path, want string }{
+		{"/api/v1/collections", `{"collections":["own","seen"]}`},
+		{"/api/v1/documents?collection=hidden&added=true", `{"documents":[],"total":0}`},
+	} {
+		if status, body := send(ann, "GET", tt.path, "", ""); status != 200 || strings.TrimSpace(body) != tt.want {
+			t.Errorf("GET %s: %d %s, want %s", tt.path, status, body, tt.want)
+		}
+	}
 	// Jobs 1 to 3 are those of no user.
 	for _, u := range []*access.Caller{ann, bob} {
 		status, body := send(u, "GET", "/api/v1/jobs/2", "", "")

@@ -19,7 +19,7 @@ import (
 
 // A longBase has one document, of many chunks.
 type longBase struct {
-	kb.Base
+	kbserver.Base
 	chunks  int
 	text    func(i int) string
 	changed atomic.Bool
