@@ -1,1 +1,476 @@
-const NOTES = {name: 'notes', title: 'Notes', available: () => false, show() {}, hide() {}};
+// The knowledge base: notes and files that people and agents have added, their jobs, and
+// for callers who may write, adding, changing, moving and deleting them.
+const NOTES = (() => {
+  const base = '/kb/api/v1', pageOf = 50, shownText = 200000; // characters of a text at first
+  const uploads = [];           // they go on while another view is shown
+  const watched = new Map();    // jobs of this tab that run, with what to do after them
+  let ui = null, timer = 0;
+
+  const tagOf = name => 'collection:' + name;
+  const collectionOf = d => (d.tags.find(t => t.startsWith('collection:')) || 'collection:documents').slice(11);
+  const tagsOf = d => d.tags.filter(t => !t.startsWith('collection:'));
+  const writes = () => Boolean(state && state.user && state.user.write && (state.user.write === true || state.user.write.length));
+  const mayWrite = name => writes() && (state.user.write === true || state.user.write.includes(name));
+
+  // Unsaved texts, by the ID of the note or "new". They stay in the tab until they are
+  // saved or discarded.
+  const drafts = {
+    key: id => 'draft ' + id,
+    get: id => { try { return JSON.parse(sessionStorage.getItem(drafts.key(id))); } catch { return null; } },
+    kept: {}, // those that the storage has no room for
+    set: (id, draft) => {
+      try { sessionStorage.setItem(drafts.key(id), JSON.stringify(draft)); delete drafts.kept[id]; }
+      catch { sessionStorage.removeItem(drafts.key(id)); drafts.kept[id] = draft; }
+    },
+    find: id => drafts.kept[id] || drafts.get(id),
+    drop: id => { sessionStorage.removeItem(drafts.key(id)); delete drafts.kept[id]; },
+  };
+
+  async function show(root, parameters, signal) {
+    if (!ui) {
+      ui = {root, jobs: el('section', {'aria-label': 'Jobs and uploads', class: 'jobs'}), main: el('div')};
+      root.replaceChildren(el('div', {class: 'page notes'}, ui.jobs, ui.main));
+      root.addEventListener('dragover', dragged);
+      root.addEventListener('dragleave', left);
+      root.addEventListener('drop', dropped);
+    }
+    ui.parameters = parameters;
+    ui.signal = signal;
+    drawJobs();
+    loadJobs().catch(e => fail(e, signal));
+    if (parameters.edit) return showEditor(parameters.edit, parameters, signal);
+    if (parameters.id) return showDocument(parameters.id, parameters, signal);
+    return showList(parameters, signal);
+  }
+
+  function hide() {
+    if (!ui) return;
+    for (const [name, f] of [['dragover', dragged], ['dragleave', left], ['drop', dropped]]) ui.root.removeEventListener(name, f);
+    ui.root.classList.remove('dropping');
+    clearTimeout(timer);
+    ui = null;
+  }
+
+  // explain returns what an error means and what to do.
+  function explain(e) {
+    const after = e.retryAfter > 0 ? 'in ' + plural(Math.ceil(e.retryAfter), 'second') : 'a little later';
+    switch (e.status) {
+      case 0: return sentence(e.message) + ' Nothing is lost: try again when it answers.';
+      case 403: case 404: case 409: case 415: case 422: return sentence(e.message);
+      case 413: return sentence(e.message) + ' A file has at most ' + bytes(state.maxUpload || 100 * 2 ** 20) + ', and a note 4 MB.';
+      case 429: case 503: case 504: return sentence(e.message) + ' Try again ' + after + '.';
+    }
+    return sentence(e.message);
+  }
+
+  // problem shows an error in a place, and announces it.
+  function problem(where, e) {
+    if (e.name === 'AbortError') return;
+    if (e instanceof Unauthorized) return askToken(e.message);
+    where.className = 'error notice';
+    where.setAttribute('role', 'alert');
+    where.replaceChildren(explain(e));
+  }
+
+  // List
+
+  async function showList(parameters, signal) {
+    const {collection, tag} = parameters, start = Math.max(0, Number(parameters.start) || 0);
+    const query = new URLSearchParams({limit: pageOf, offset: start, added: 'true'});
+    if (collection) query.set('collection', collection);
+    if (tag) query.set('tag', tag);
+    const [list, names] = await Promise.all([api.get(base + '/documents?' + query, {signal}), api.get(base + '/collections', {signal})]);
+    if (start > 0 && list.documents.length === 0 && list.total > 0) return go('notes', {collection, tag}, true);
+    const to = start + list.documents.length;
+    const at = values => address('notes', Object.assign({collection, tag}, values));
+    const link = (name, current, values) => el('li', {}, el('a', {href: at(values), 'aria-current': current ? 'true' : null, dir: 'auto'}, name));
+    const filter = el('input', {type: 'search', value: tag || '', maxlength: 200, placeholder: 'Tag', 'aria-label': 'Only documents with the tag'});
+    const rows = list.documents.map(d => el('tr', {}, el('td', {class: 'title', dir: 'auto'}, el('a', {href: address('notes', {id: d.document_id})}, d.title || 'Untitled'),
+      d.source_path && d.source_path !== d.title ? el('div', {class: 'soft path'}, d.source_path) : null),
+    el('td', {}, d.type), el('td', {}, el('a', {href: at({collection: collectionOf(d), start: ''})}, collectionOf(d))),
+    el('td', {class: 'tags'}, tagsOf(d).map(t => tagLink(t, collection))), el('td', {}, when(d.updated_at))));
+    const title = el('h1', {tabindex: -1}, 'Knowledge base');
+    ui.main.replaceChildren(el('div', {class: 'head'}, title, writes() ? el('div', {class: 'row push'},
+      el('a', {class: 'button primary', href: address('notes', {edit: 'new', collection})}, 'New note'), fileButton(collection)) : null),
+    writes() ? el('p', {class: 'soft only-wide'}, 'Files can also be dropped anywhere on this page.') : null,
+    newDraft(collection),
+    el('div', {class: 'columns'},
+      el('nav', {'aria-label': 'Collections'}, el('h2', {}, 'Collections'), el('ul', {class: 'choices'},
+        link('All', !collection, {collection: '', start: ''}), names.collections.map(c => link(c, c === collection, {collection: c, start: ''}))),
+      el('form', {class: 'row', onsubmit: e => { e.preventDefault(); go('notes', {collection, tag: filter.value.trim()}); }}, filter,
+        el('button', {}, 'Filter'))),
+      el('div', {}, tag ? el('p', {}, 'With the tag ', el('strong', {dir: 'auto'}, tag), ' ', el('a', {href: at({tag: '', start: ''})}, 'Show all')) : null,
+        el('p', {class: 'soft', role: 'status'}, list.total ? number(start + 1) + ' to ' + number(to) + ' of ' + plural(list.total, 'document') + ', newest first'
+          : collection || tag ? 'Nothing has this collection and this tag.' : writes() ? 'Nothing has been added yet. Write a note, or upload a file.'
+            : 'Nothing has been added yet that you may read.'),
+        rows.length ? el('div', {class: 'scroll'}, el('table', {class: 'documents'}, el('caption', {class: 'unseen'}, 'Notes and files'),
+          el('thead', {}, el('tr', {}, ['Title', 'Type', 'Collection', 'Tags', 'Changed'].map(h => el('th', {scope: 'col'}, h)))),
+          el('tbody', {}, rows))) : null,
+        el('div', {class: 'row'}, start > 0 ? el('a', {class: 'button', href: at({start: Math.max(0, start - pageOf) || ''})}, 'Newer') : null,
+          to < list.total ? el('a', {class: 'button', href: at({start: to})}, 'Older') : null))));
+  }
+
+  const when = time => time ? el('time', {datetime: time, title: new Date(time).toLocaleString()}, age(time)) : '';
+  const tagLink = (t, collection) => el('a', {class: 'pill', href: address('notes', {tag: t, collection}), dir: 'auto'}, t);
+
+  function newDraft() {
+    const d = writes() && drafts.find('new');
+    return d && d.text && d.text.trim() ? el('p', {class: 'notice'}, 'There is a note that is not saved. ', el('a', {href: address('notes', {edit: 'new'})}, 'Go on with it')) : null;
+  }
+
+  // A document
+
+  async function showDocument(id, parameters, signal) {
+    let d;
+    try {
+      d = await api.get(base + '/documents/' + encodeURIComponent(id), {signal});
+    } catch (e) {
+      if (e.status !== 404) throw e;
+      ui.main.replaceChildren(back(), el('h1', {}, 'Not found'), el('p', {class: 'error'}, sentence(e.message)));
+      return;
+    }
+    const text = (d.chunks || []).map(c => c.text).join(''), markdown = d.type === 'note' || d.type === 'markdown';
+    const body = el('div', {class: 'document', dir: 'auto'}), rest = el('p'), trouble = el('div');
+    const draw = (n, plain) => {
+      const part = text.slice(0, n);
+      body.replaceChildren(markdown && !plain ? renderMarkdown(part) : el('div', {class: 'plain'}, part));
+      rest.replaceChildren(...n < text.length ? [el('button', {type: 'button', onclick: () => draw(Infinity, true)},
+        'Show all of the text (' + plural(text.length, 'character') + ')')] : []);
+    };
+    draw(shownText);
+    const collection = collectionOf(d), title = el('h1', {dir: 'auto', tabindex: -1}, d.title || 'Untitled');
+    ui.main.replaceChildren(back(collection), el('div', {class: 'head'}, title, mayWrite(collection) ? el('div', {class: 'row push'},
+      el('a', {class: 'button primary', href: address('notes', {edit: d.document_id})}, d.type === 'note' ? 'Edit' : 'Tags and collection'),
+      el('button', {type: 'button', class: 'danger', onclick: () => askDelete(d, trouble)}, 'Delete')) : null),
+    el('p', {class: 'soft'}, d.type, ' in ', el('a', {href: address('notes', {collection})}, collection), ' · changed ', when(d.updated_at),
+      d.created_at && d.created_at !== d.updated_at ? [' · added ', when(d.created_at)] : null,
+      d.source_path ? [' · ', el('span', {class: 'path', dir: 'auto'}, d.source_path)] : null),
+    tagsOf(d).length ? el('p', {class: 'tags'}, tagsOf(d).map(t => tagLink(t))) : null,
+    drafts.find(String(d.document_id)) ? el('p', {class: 'notice'}, 'This note has changes that are not saved. ',
+      el('a', {href: address('notes', {edit: d.document_id})}, 'Go on with them')) : null,
+    trouble, body, rest);
+    document.title = (d.title || 'Untitled') + ' – knowhow';
+    title.focus({preventScroll: true});
+    scrollTo(0, 0);
+  }
+
+  const back = collection => el('p', {}, el('a', {href: address('notes', {collection})}, '← ' + (collection || 'Knowledge base')));
+
+  // confirmation asks a question in a dialog and returns whether it was answered with
+  // the button.
+  function confirmation(title, text, name) {
+    return new Promise(done => {
+      const dialog = el('dialog', {'aria-labelledby': 'confirm-title', onclose: () => { dialog.remove(); done(dialog.returnValue === 'yes'); }},
+        el('form', {method: 'dialog'}, el('h2', {id: 'confirm-title'}, title), el('p', {dir: 'auto'}, text),
+          el('div', {class: 'row end'}, el('button', {value: 'no', autofocus: true}, 'Cancel'), el('button', {value: 'yes', class: 'danger'}, name))));
+      document.body.append(dialog);
+      dialog.showModal();
+    });
+  }
+
+  async function askDelete(d, trouble) {
+    if (!await confirmation('Delete this document?', 'Agents no longer find “' + (d.title || 'Untitled') + '”. This cannot be undone.', 'Delete')) return;
+    try {
+      await api.send('DELETE', base + '/documents/' + d.document_id);
+      drafts.drop(String(d.document_id));
+      announce('Deleted');
+      go('notes', {collection: collectionOf(d)});
+    } catch (e) { problem(trouble, e); }
+  }
+
+  // Editor
+
+  async function showEditor(id, parameters, signal) {
+    const isNew = id === 'new';
+    let old = null;
+    if (!isNew) old = await api.get(base + '/documents/' + encodeURIComponent(id), {signal});
+    if (!writes()) {
+      ui.main.replaceChildren(back(), el('p', {class: 'error'}, 'You may not change the knowledge base. An administrator gives the right to write.'));
+      return;
+    }
+    const isText = isNew || old.type === 'note';
+    const stored = isNew ? {title: '', text: '', tags: '', collection: parameters.collection || ''} : {title: old.title,
+      text: isText ? (old.chunks || []).map(c => c.text).join('') : '', tags: tagsOf(old).join('\n'), collection: collectionOf(old), updated: old.updated_at};
+    const draft = drafts.find(id) || Object.assign({}, stored);
+    if (!draft.collection) draft.collection = mayWrite('documents') ? 'documents' : Array.isArray(state.user.write) ? state.user.write[0] : 'documents';
+    const names = await api.get(base + '/collections', {signal}).then(c => c.collections, () => []);
+
+    const changed = () => ['title', 'text', 'tags', 'collection'].some(k => draft[k] !== stored[k] && !(isNew && k === 'collection'));
+    const keep = debounce(() => { if (changed()) drafts.set(id, draft); else drafts.drop(id); }, 250);
+    const preview = el('div', {class: 'preview document', dir: 'auto', 'aria-label': 'Preview', role: 'region', tabindex: 0});
+    const render = debounce(() => { if (!preview.hidden) preview.replaceChildren(renderMarkdown(draft.text.slice(0, shownText))); }, 200);
+    const note = (name, value) => { draft[name] = value; keep(); if (name === 'text') render(); };
+    const text = el('textarea', {id: 'note-text', rows: 18, value: draft.text, dir: 'auto', spellcheck: 'true', oninput: e => note('text', e.target.value)});
+    const title = el('input', {id: 'note-title', value: draft.title, maxlength: 1000, dir: 'auto', placeholder: 'The first heading or line', oninput: e => note('title', e.target.value)});
+    const collection = el('input', {id: 'note-collection', value: draft.collection, maxlength: 100, list: 'note-collections', pattern: '[A-Za-z0-9_.\\-]+', required: true,
+      title: 'Letters, digits, _, . and -', oninput: e => note('collection', e.target.value)});
+    const tags = el('textarea', {id: 'note-tags', rows: 2, value: draft.tags, dir: 'auto', oninput: e => note('tags', e.target.value)});
+    const known = new Set([...names.filter(mayWrite), ...Array.isArray(state.user.write) ? state.user.write : ['documents']]);
+    const toggle = el('button', {type: 'button', class: 'small', 'aria-pressed': 'false', onclick: () => {
+      preview.hidden = !preview.hidden;
+      toggle.setAttribute('aria-pressed', String(!preview.hidden));
+      render();
+    }}, 'Preview');
+    preview.hidden = !matchMedia('(min-width: 60rem)').matches;
+    toggle.setAttribute('aria-pressed', String(!preview.hidden));
+    const trouble = el('div'), save = el('button', {class: 'primary'}, 'Save');
+    const leave = () => go('notes', isNew ? {collection: parameters.collection} : {id});
+    const submit = async over => {
+      if (isText && !draft.text.trim()) {
+        problem(trouble, new Failure('Write a text first.', 400));
+        return text.focus();
+      }
+      keep.cancel();
+      drafts.set(id, draft); // until the server has it
+      save.disabled = true;
+      save.textContent = 'Saving…';
+      trouble.replaceChildren();
+      trouble.className = '';
+      const mine = ui && ui.parameters === parameters;
+      try {
+        if (isNew) await addNote(draft);
+        else if (!await changeDocument(id, stored, draft, isText, over)) return conflict();
+        drafts.drop(id);
+        announce('Saved');
+        if (mine && ui && ui.parameters === parameters) {
+          if (isNew) go('notes', {collection: draft.collection});
+          else go('notes', {id});
+        }
+      } catch (e) {
+        problem(trouble, e);
+        if (e.status !== 401) append(trouble, ' The text is kept in this tab.');
+      } finally {
+        save.disabled = false;
+        save.textContent = 'Save';
+      }
+    };
+    const conflict = () => {
+      trouble.className = 'error notice';
+      trouble.setAttribute('role', 'alert');
+      trouble.replaceChildren(el('p', {}, 'The document was changed by someone else after you opened it. ', el('a', {href: address('notes', {id}), target: '_blank', rel: 'noopener'},
+        'Look at the other version'), ', then choose.'), el('div', {class: 'row'},
+        el('button', {type: 'button', class: 'danger', onclick: () => submit(true)}, 'Replace it with mine'),
+        el('button', {type: 'button', onclick: () => { drafts.drop(id); leave(); }}, 'Discard mine')));
+    };
+    const field = (input, name, hint) => el('div', {class: 'field'}, el('label', {for: input.id}, name), input, hint ? el('p', {class: 'soft'}, hint) : null);
+    const heading = el('h1', {tabindex: -1}, isNew ? 'New note' : isText ? 'Edit the note' : 'Tags and collection');
+    ui.main.replaceChildren(back(isNew ? '' : stored.collection), heading, changed() ? el('p', {class: 'notice'}, 'These changes are not saved yet.') : '',
+      el('form', {class: 'editor', onsubmit: e => { e.preventDefault(); submit(false); }},
+        isText ? [field(title, 'Title'), el('div', {class: 'field'}, el('div', {class: 'head'}, el('label', {for: 'note-text'}, 'Text in Markdown'), toggle),
+          el('div', {class: 'split'}, text, preview))] : el('p', {dir: 'auto'}, old.title),
+        el('div', {class: 'pair'}, field(collection, 'Collection', Array.isArray(state.user.write) ? 'You may write to ' + state.user.write.join(', ') + '.' : 'An existing one, or a new name.'),
+          field(tags, 'Tags', 'One in a line.')),
+        el('datalist', {id: 'note-collections'}, [...known].map(c => el('option', {value: c}))),
+        trouble, el('div', {class: 'row'}, save, el('button', {type: 'button', onclick: async () => {
+          if (changed() && !await confirmation('Discard the changes?', 'The text has not been saved.', 'Discard')) return;
+          keep.cancel();
+          drafts.drop(id);
+          leave();
+        }}, 'Cancel'))));
+    render();
+    if (isText) text.focus(); else heading.focus();
+  }
+
+  const linesOf = text => [...new Set(text.split('\n').map(t => t.trim()).filter(Boolean))];
+
+  async function addNote(draft) {
+    const note = {type: 'note', text: draft.text, tags: [tagOf(draft.collection.trim()), ...linesOf(draft.tags)]};
+    if (draft.title.trim()) note.title = draft.title.trim();
+    const {job_id: job} = await send('POST', base + '/jobs', note);
+    watch(job, 'The note');
+  }
+
+  // changeDocument changes a document from what was stored to what a draft has. It returns
+  // false if the document has changed meanwhile.
+  async function changeDocument(id, stored, draft, isText, over) {
+    const path = base + '/documents/' + encodeURIComponent(id), now = await api.get(path);
+    if (!over && now.updated_at !== stored.updated) return false;
+    const change = {};
+    if (isText && (over || draft.text !== stored.text)) change.text = draft.text;
+    if (isText && draft.title.trim() !== now.title.trim() && (over || draft.title !== stored.title)) change.title = draft.title.trim();
+    if (Object.keys(change).length) stored.updated = (await send('PATCH', base + '/notes/' + encodeURIComponent(id), change)).updated_at;
+    Object.assign(stored, isText ? {text: draft.text, title: draft.title} : {});
+    const want = linesOf(draft.tags), have = tagsOf(now), added = want.filter(t => !have.includes(t));
+    if (draft.collection.trim() !== collectionOf(now)) added.push(tagOf(draft.collection.trim()));
+    for (const t of have.filter(t => !want.includes(t))) await send('DELETE', path + '/tags/' + encodeURIComponent(t));
+    if (added.length) await send('POST', path + '/tags', {tags: added});
+    return true;
+  }
+
+  const send = (method, path, body) => api.send(method, path, body);
+
+  // Uploads: one after another, so that the state of each is clear.
+
+  function fileButton(collection) {
+    const input = el('input', {type: 'file', multiple: true, class: 'unseen', tabindex: -1, 'aria-hidden': 'true', onchange: () => {
+      add([...input.files], collection);
+      input.value = '';
+    }});
+    return [input, el('button', {type: 'button', onclick: () => input.click()}, 'Upload files')];
+  }
+
+  const hasFiles = e => writes() && e.dataTransfer && [...e.dataTransfer.types].includes('Files');
+
+  function dragged(e) {
+    if (!hasFiles(e)) return;
+    e.preventDefault();
+    e.dataTransfer.dropEffect = 'copy';
+    ui.root.classList.add('dropping');
+  }
+
+  function left(e) { if (ui && !ui.root.contains(e.relatedTarget)) ui.root.classList.remove('dropping'); }
+
+  function dropped(e) {
+    if (!hasFiles(e)) return;
+    e.preventDefault();
+    ui.root.classList.remove('dropping');
+    const items = [...e.dataTransfer.items || []], folders = items.filter(i => i.webkitGetAsEntry && i.webkitGetAsEntry()?.isDirectory).length;
+    add([...e.dataTransfer.files].filter((f, i) => !(items[i] && items[i].webkitGetAsEntry && items[i].webkitGetAsEntry()?.isDirectory)), ui.parameters.collection);
+    if (folders) say('Folders cannot be uploaded. The command knowhow serve DIR indexes a folder.', true);
+  }
+
+  function add(files, collection) {
+    const target = collection && mayWrite(collection) ? collection : mayWrite('documents') ? 'documents' : Array.isArray(state.user.write) ? state.user.write[0] : 'documents';
+    for (const file of files) {
+      const u = {file, name: file.name, collection: target, state: 'waiting', sent: 0};
+      if (state.maxUpload && file.size > state.maxUpload) Object.assign(u, {state: 'failed', error: 'The file has ' + bytes(file.size) + ', at most ' + bytes(state.maxUpload) + ' are accepted: split it.', final: true});
+      uploads.unshift(u);
+    }
+    announce(plural(files.length, 'file') + ' to upload');
+    next();
+  }
+
+  let uploading = false;
+  async function next() {
+    const u = uploads.findLast(u => u.state === 'waiting');
+    drawJobs();
+    if (uploading || !u) return;
+    uploading = true;
+    u.state = 'sending';
+    drawJobs();
+    try {
+      const {job_id: job} = await upload(u);
+      u.state = 'stored';
+      u.job = job;
+      watch(job, u.name, j => {
+        Object.assign(u, j.status === 'done' ? {state: 'done', document: j.document_id} : {state: 'failed', error: j.error, final: true});
+        drawJobs();
+      });
+    } catch (e) {
+      if (e instanceof Unauthorized) { u.state = 'failed'; u.error = 'A token is required.'; askToken(e.message); }
+      else Object.assign(u, {state: 'failed', error: e.name === 'AbortError' ? 'Cancelled.' : explain(e)});
+    }
+    uploading = false;
+    next();
+  }
+
+  // upload sends a file and returns the answer. fetch does not tell how much is sent.
+  function upload(u) {
+    return new Promise((done, failed) => {
+      const x = u.request = new XMLHttpRequest(), form = new FormData(), token = sessionStorage.getItem('token');
+      form.append('tags', tagOf(u.collection));
+      form.append('file', u.file, u.name);
+      x.open('POST', base + '/jobs');
+      x.setRequestHeader('Accept', 'application/json');
+      if (token) x.setRequestHeader('Authorization', 'Bearer ' + token);
+      x.upload.onprogress = e => { if (e.lengthComputable) { u.sent = e.loaded / e.total; drawProgress(u); } };
+      x.onabort = () => failed(new DOMException('cancelled', 'AbortError'));
+      x.onerror = () => failed(new Failure('The upload was interrupted: knowhow does not answer, or the file has changed or cannot be read.', 0));
+      x.onload = () => {
+        let answer = null;
+        try { answer = JSON.parse(x.responseText); } catch { /* of a proxy */ }
+        if (x.status === 401) return failed(new Unauthorized(token ? 'This token is wrong.' : ''));
+        if (x.status < 300 && answer && answer.job_id) return done(answer);
+        const e = new Failure(answer && answer.error && answer.error.message || 'The server answered with status ' + x.status + '.', x.status);
+        e.retryAfter = Number(x.getResponseHeader('Retry-After')) || 0;
+        failed(e);
+      };
+      x.send(form);
+    });
+  }
+
+  function drawProgress(u) {
+    if (!u.bar || !u.bar.isConnected) return;
+    u.bar.value = u.sent;
+    u.text.textContent = Math.round(u.sent * 100) + ' %';
+  }
+
+  // Jobs
+
+  let jobs = [];
+
+  // watch looks at a job until it has ended.
+  function watch(id, name, then) {
+    watched.set(id, {name, then});
+    clearTimeout(timer);
+    timer = setTimeout(look, 300);
+  }
+
+  async function look() {
+    try {
+      await loadJobs();
+    } catch (e) {
+      if (e instanceof Unauthorized) return askToken(e.message);
+      timer = setTimeout(look, 3000);
+    }
+  }
+
+  async function loadJobs() {
+    const before = jobs;
+    jobs = (await api.get(base + '/jobs?limit=20')).jobs;
+    for (const j of jobs) {
+      const w = watched.get(j.job_id);
+      if (!w || j.status !== 'done' && j.status !== 'failed') continue;
+      watched.delete(j.job_id);
+      announce(j.status === 'done' ? w.name + ' is stored' : w.name + ' could not be stored: ' + j.error);
+      if (w.then) w.then(j);
+    }
+    drawJobs();
+    const ended = before.some(b => active(b) && jobs.some(j => j.job_id === b.job_id && !active(j)));
+    const fresh = jobs.some(j => j.status === 'done' && !before.some(b => b.job_id === j.job_id)) && before.length > 0;
+    if (ui && (ended || fresh) && !ui.parameters.edit && !ui.parameters.id) showList(ui.parameters, ui.signal).catch(e => fail(e, ui && ui.signal));
+    clearTimeout(timer);
+    if (watched.size || ui && jobs.some(active)) timer = setTimeout(look, document.hidden ? 5000 : 700);
+  }
+
+  const active = j => j.status === 'queued' || j.status === 'running';
+  const states = {queued: 'waiting', running: 'being read', done: 'done', failed: 'failed', waiting: 'waiting', sending: 'sending', stored: 'being read'};
+
+  function drawJobs() {
+    if (!ui) return;
+    const mine = new Set(uploads.map(u => u.job).filter(Boolean)), open = ui.jobs.querySelector('details')?.open;
+    const rows = uploads.map(uploadRow).concat(jobs.filter(j => !mine.has(j.job_id)).map(j => el('tr', {},
+      el('td', {dir: 'auto'}, j.document_id ? el('a', {href: address('notes', {id: j.document_id})}, j.filename || 'Note') : j.filename || 'Note'),
+      el('td', {class: j.status === 'failed' ? 'error' : ''}, active(j) ? [el('progress', {'aria-label': states[j.status]}), ' '] : null, states[j.status] || j.status,
+        j.error ? ': ' + sentence(j.error) : ''), el('td', {}, when(j.created_at)))));
+    const working = uploads.filter(u => u.state !== 'done' && u.state !== 'failed').length + jobs.filter(j => active(j) && !mine.has(j.job_id)).length;
+    const failed = uploads.filter(u => u.state === 'failed').length + jobs.filter(j => j.status === 'failed' && !mine.has(j.job_id)).length;
+    const text = [working ? number(working) + ' in progress' : '', failed ? number(failed) + ' failed' : ''].filter(Boolean).join(', ');
+    ui.jobs.hidden = rows.length === 0;
+    const focused = ui.jobs.contains(document.activeElement);
+    ui.jobs.replaceChildren(...rows.length ? [el('details', {class: 'card', open: open === undefined ? working > 0 || uploads.length > 0 : open || working > 0 && !ui.working},
+      el('summary', {}, 'Jobs' + (text ? ': ' + text : '')),
+      el('div', {class: 'scroll'}, el('table', {}, el('caption', {class: 'unseen'}, 'Jobs'),
+        el('thead', {}, el('tr', {}, ['Document', 'State', 'Added'].map(h => el('th', {scope: 'col'}, h)))), el('tbody', {}, rows))))] : []);
+    ui.working = working;
+    if (focused) ui.jobs.querySelector('summary')?.focus();
+  }
+
+  function uploadRow(u) {
+    let shown = [states[u.state]];
+    if (u.state === 'sending') {
+      u.bar = el('progress', {max: 1, value: u.sent, 'aria-label': 'Sending ' + u.name});
+      u.text = el('span', {}, Math.round(u.sent * 100) + ' %');
+      shown = [u.bar, ' ', u.text, ' ', el('button', {type: 'button', class: 'small', onclick: () => u.request && u.request.abort()}, 'Cancel')];
+    } else if (u.state === 'stored') shown = [el('progress', {'aria-label': states.stored}), ' ', states.stored];
+    else if (u.state === 'failed') {
+      shown = [sentence(u.error || 'failed'), ' ', u.final ? null : el('button', {type: 'button', class: 'small', onclick: () => { u.state = 'waiting'; u.sent = 0; next(); }}, 'Try again'), ' ',
+        el('button', {type: 'button', class: 'small', onclick: () => { uploads.splice(uploads.indexOf(u), 1); drawJobs(); }}, 'Remove')];
+    }
+    return el('tr', {}, el('td', {dir: 'auto'}, u.document ? el('a', {href: address('notes', {id: u.document})}, u.name) : u.name,
+      el('span', {class: 'soft'}, ' · ' + bytes(u.file.size) + ' to ' + u.collection)),
+    el('td', {class: u.state === 'failed' ? 'error' : ''}, shown), el('td', {}, 'now'));
+  }
+
+  return {name: 'notes', title: 'Notes', available: s => Boolean(s) && (s.tools || []).includes('kb'), show, hide};
+})();

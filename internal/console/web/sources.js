@@ -1,69 +1,203 @@
-// The sources: what is indexed, what is missing, and what is left out.
+// Sources: what the server serves, how far and how fast it is indexed, and what is left
+// out and why. Nothing can be changed here.
+const SOURCES = (() => {
+  const kinds = {folder: 'Folder', repository: 'Repository', site: 'Web site', fess: 'Fess domain', datasets: 'Datasets', kb: 'Notes'};
+  const pageOf = 50; // left-out paths
+  let ui = null;   // elements; null while another view is shown
+  let ends = null; // ends the events
 
-const SOURCES = {
-  name: 'sources',
-  title: 'Sources',
-
-  show(root, parameters, signal) {
-    const open = {}; // by label: the paths that are shown
-    const draw = () => {
-      const sources = state.sources.map(s => {
-        const counts = of => Object.entries(of || {}).sort((a, b) => b[1] - a[1]).map(([reason, n]) => number(n) + ' ' + reason).join(', ');
-        const reasons = [counts(s.leftOut) && 'Left out: ' + counts(s.leftOut), counts(s.inPart) && 'Indexed, but ' + counts(s.inPart)].filter(Boolean).join('. ');
-        const facts = s.kind ? ['asked at each search'] : [plural(s.documents, 'document'), bytes(s.textBytes) + ' of text', s.indexing || s.incomplete ? '' : s.watched ? 'up to date' : 'not watched for changes'];
-        const li = el('li', null, el('h2', null, s.label), el('div', {class: 'soft', dir: 'auto'}, s.path), s.description && el('div', {dir: 'auto'}, s.description),
-          el('div', null, facts.filter(Boolean).join(' · ')));
-        if (s.indexing) {
-          const text = number(s.indexing.done) + ' of ' + plural(s.indexing.total, 'document') + ' indexed';
-          li.append(el('div', null, el('progress', {max: s.indexing.total || 1, value: s.indexing.done, 'aria-label': text}), ' ' + text));
-        }
-        if (s.incomplete) li.append(el('div', {class: 'error'}, s.incomplete[0].toUpperCase() + s.incomplete.slice(1)));
-        if (reasons) {
-          li.append(el('div', null, reasons + ' ', el('button', {type: 'button', id: 'left-out-' + s.label, 'aria-expanded': String(Boolean(open[s.label])),
-            onclick: () => list(s.label)}, open[s.label] ? 'Hide' : 'Show', el('span', {class: 'unseen'}, ' the files left out of ' + s.label))));
-        }
-        if (open[s.label]) {
-          li.append(el('ul', null, open[s.label].map(p =>
-            el('li', {dir: 'auto'}, p.path, el('span', {class: 'soft'}, ' – ' + p.reason + (p.message ? ': ' + p.message : ''))))));
-        }
-        return li;
-      });
-      const v = state.vectors, left = v && v.secondsLeft ? ', about ' + (v.secondsLeft < 90 ? v.secondsLeft + ' s' : Math.round(v.secondsLeft / 60) + ' min') + ' left' : '';
-      const focused = document.activeElement && document.activeElement.id;
-      root.replaceChildren();
-      append(root, el('h1', null, 'Sources'), el('ol', {class: 'list'}, sources),
-        v && v.done < v.total && el('p', {class: 'soft'}, 'Searching by meaning: ' + number(v.done) + ' of ' + plural(v.total, 'passage') + ' are ready' + left),
-        sources.length === 0 && el('p', null, 'No source is served.'),
-        state.endpoints.length
-          ? el('p', {class: 'soft'}, 'Agents connect to ', el('code', null, location.origin + state.endpoints[0].path), '.')
-          : el('p', {class: 'error'}, 'This server was started without the tools for searching. Start it with --tools search to search here.'),
-        el('p', {class: 'soft'}, 'knowhow ' + state.version));
-      if (/^left-out-/.test(focused) && $(focused)) $(focused).focus();
-    };
-    const list = label => {
-      if (open[label]) { delete open[label]; return draw(); }
-      api.get('/console/status?' + new URLSearchParams({'left-out': label}), {signal}).then(s => {
-        const source = s.sources.find(s => s.label === label);
-        open[label] = source && source.leftOutPaths || [];
-        draw();
-      }).catch(e => fail(e, signal));
-    };
+  function show(root, parameters, signal) {
+    if (!ui) {
+      ui = {summary: el('p', {class: 'soft'}), live: el('p', {class: 'live', role: 'status'}), list: el('ol', {class: 'sources'}),
+        vectors: el('div'), end: el('div'), cards: new Map()};
+      root.replaceChildren(el('div', {class: 'page'}, el('div', {class: 'head'}, el('h1', {tabindex: -1}, 'Sources'), ui.live),
+        ui.summary, ui.vectors, ui.list, ui.end));
+      listen();
+    }
+    ui.open = parameters.source || '';
     draw();
-    let drawn = JSON.stringify(state);
-    const again = async () => {
-      if (signal.aborted) return;
-      try {
-        if (!document.hidden) {
-          state = await api.get('/console/status', {signal});
-          if (JSON.stringify(state) !== drawn) { drawn = JSON.stringify(state); draw(); }
-          if ($('message').classList.contains('error')) say('');
-        }
-      } catch (e) {
-        fail(e, signal);
-        if (e instanceof Unauthorized) return;
-      }
-      setTimeout(again, 5000);
+    const card = ui.cards.get(ui.open);
+    if (card) return card.leftOut.show(parameters, signal);
+  }
+
+  function hide() {
+    if (ends) ends.abort();
+    ends = ui = null;
+  }
+
+  // listen keeps the status as it is on the server.
+  async function listen() {
+    const signal = (ends = new AbortController()).signal;
+    const current = () => ui && !signal.aborted;
+    try {
+      await api.events('/console/events', (name, value) => {
+        if (!current() || !value.sources) return;
+        state = value;
+        live('Live', true);
+        draw();
+      }, {signal, onLost: () => { if (current()) live('The connection is lost, trying again…', false); }});
+    } catch (e) {
+      if (!current()) return;
+      live(e.status === 404 ? '' : 'Not live', false);
+      if (e.status !== 404) fail(e, signal);
+    }
+  }
+
+  function live(text, good) {
+    if (ui.live.textContent === text) return;
+    ui.live.textContent = text;
+    ui.live.classList.toggle('good', good);
+  }
+
+  const asked = s => s.kind === 'fess' || s.kind === 'datasets' || s.kind === 'kb';
+
+  function draw() {
+    const indexed = state.sources.filter(s => !asked(s));
+    const documents = indexed.reduce((n, s) => n + s.documents, 0), text = indexed.reduce((n, s) => n + s.textBytes, 0);
+    ui.summary.textContent = state.sources.length ? [plural(state.sources.length, 'source'), plural(documents, 'document'),
+      bytes(text) + ' of text', 'knowhow ' + state.version].join(' · ') : 'No source is served, or you may read none.';
+    ui.vectors.replaceChildren(...vectors());
+    for (const [label, card] of ui.cards) {
+      if (!state.sources.some(s => s.label === label)) { card.node.remove(); ui.cards.delete(label); }
+    }
+    for (const s of state.sources) {
+      let card = ui.cards.get(s.label);
+      if (!card) ui.cards.set(s.label, card = newCard(s.label));
+      card.update(s);
+      if (!card.node.isConnected) ui.list.append(card.node);
+    }
+    const endpoints = JSON.stringify(state.endpoints);
+    if (ui.endpoints === endpoints) return;
+    ui.endpoints = endpoints;
+    ui.end.replaceChildren(el('h2', {}, 'Endpoints'), state.endpoints.length ? el('div', {class: 'scroll'}, el('table', {},
+      el('caption', {class: 'unseen'}, 'MCP endpoints'),
+      el('thead', {}, el('tr', {}, ['Address', 'Sources', 'Tools begin with', ''].map(h => h ? el('th', {scope: 'col'}, h) : el('td')))),
+      el('tbody', {}, state.endpoints.map(e => el('tr', {}, el('td', {}, el('code', {}, location.origin + e.path)),
+        el('td', {}, e.label || 'all'), el('td', {}, el('code', {}, e.domain + '_')),
+        el('td', {}, copyButton(location.origin + e.path, 'Copy')))))))
+      : el('p', {}, 'This server has no tools for searching. Start it with ', el('code', {}, '--tools search'), ' to search here.'),
+    el('h2', {}, 'Change the sources'),
+    el('p', {}, 'Sources are set on the command line of the server, not here. ', el('code', {}, 'knowhow serve DIR ...'),
+      ' adds what it serves, and ', el('code', {}, 'knowhow sources rm LABEL'), ' removes a source and its documents from the data folder. ',
+      el('code', {}, '--include'), ', ', el('code', {}, '--exclude'), ' and ', el('code', {}, '--no-ignore'), ' change what is left out.'));
+  }
+
+  // vectors returns how far the search by meaning is.
+  function vectors() {
+    const v = state.vectors;
+    if (!v || !v.total) return [];
+    const text = 'Search by meaning: ' + (v.done < v.total ? number(v.done) + ' of ' + plural(v.total, 'passage') + ' are ready' +
+      (v.secondsLeft ? ', about ' + duration(v.secondsLeft) + ' left' : '') : 'all ' + plural(v.total, 'passage') + ' are ready');
+    return [el('p', {class: 'soft'}, v.done < v.total ? [bar(v, text), ' '] : null, text)];
+  }
+
+  const bar = (p, text) => el('progress', {max: p.total || 1, value: p.done, 'aria-label': text});
+
+  const duration = s => s < 90 ? Math.ceil(s) + ' s' : s < 5400 ? Math.round(s / 60) + ' min' : (s / 3600).toFixed(1) + ' h';
+
+  // counts returns texts such as "3 binary" with the greatest number first.
+  const counts = of => Object.entries(of || {}).sort((a, b) => b[1] - a[1]).map(([reason, n]) => number(n) + ' ' + reason);
+
+  const total = of => Object.values(of || {}).reduce((a, b) => a + b, 0);
+
+  function newCard(label) {
+    const facts = el('div'), id = 'left-out-' + label, leftOut = newLeftOut(label);
+    const toggle = el('button', {type: 'button', class: 'small', id, 'aria-expanded': 'false',
+      onclick: () => go('sources', {source: ui.open === label ? '' : label})});
+    const more = el('div', {class: 'row', hidden: true}, toggle);
+    const node = el('li', {class: 'card'}, facts, more, leftOut.node);
+    let drawn = '';
+    const update = s => {
+      const text = JSON.stringify([s, state.endpoints.length, age(s.indexed)]), out = total(s.leftOut), part = total(s.inPart);
+      const open = ui.open === label;
+      more.hidden = out + part === 0 && !open;
+      toggle.setAttribute('aria-expanded', String(open));
+      toggle.replaceChildren(open ? 'Hide what is left out' : 'Show what is left out', el('span', {class: 'unseen'}, ' of ' + label));
+      leftOut.node.hidden = !open;
+      if (text === drawn) return;
+      drawn = text;
+      const focused = facts.contains(document.activeElement);
+      facts.replaceChildren(...about(s, out, part));
+      if (focused) facts.querySelector('a')?.focus();
     };
-    setTimeout(again, 5000);
-  },
-};
+    return {node, update, leftOut};
+  }
+
+  // about returns what is known of a source.
+  function about(s, out, part) {
+    const fact = (name, ...value) => el('div', {}, el('dt', {}, name), el('dd', {}, ...value));
+    const searchable = state.endpoints.some(e => !e.label || e.label === s.label);
+    const status = asked(s) ? ['asked at each search', ''] : s.incomplete ? ['stopped', 'bad'] : s.indexing ? ['indexing', 'busy']
+      : s.watched ? ['up to date', 'good'] : ['not watched for changes', ''];
+    const parts = [
+      el('div', {class: 'head'}, el('h2', {}, s.label), el('span', {class: 'pill'}, kinds[s.kind] || s.kind || 'Folder'),
+        el('span', {class: 'pill ' + status[1]}, status[0]),
+        searchable ? el('a', {href: address('search', {in: s.label}), class: 'push'}, 'Search', el('span', {class: 'unseen'}, ' in ' + s.label)) : null),
+      el('p', {class: 'soft path', dir: 'auto'}, s.path),
+      s.description ? el('p', {dir: 'auto'}, s.description) : null,
+    ];
+    if (s.indexing) {
+      const p = s.indexing, text = number(p.done) + ' of ' + plural(p.total, 'document') + (p.rate >= 0.05 ? ', ' +
+        (p.rate < 10 ? p.rate.toFixed(1) : number(Math.round(p.rate))) + ' in a second, about ' + duration((p.total - p.done) / p.rate) + ' left' : '');
+      parts.push(el('p', {class: 'progress'}, bar(p, text), ' ', text));
+    }
+    if (s.incomplete) parts.push(el('p', {class: 'error'}, sentence(s.incomplete)));
+    if (!asked(s)) {
+      parts.push(el('dl', {class: 'facts'},
+        fact('Documents', number(s.documents)),
+        fact('Text', bytes(s.textBytes)),
+        s.indexed ? fact('Last read', el('time', {datetime: s.indexed, title: new Date(s.indexed).toLocaleString()}, age(s.indexed))) : null,
+        fact('Left out', number(out)),
+        s.errors ? fact('Errors', el('span', {class: 'error'}, number(s.errors))) : null));
+      if (out) parts.push(el('p', {class: 'soft'}, 'Left out: ' + counts(s.leftOut).join(', ')));
+      if (part) parts.push(el('p', {class: 'soft'}, 'Indexed, but ' + counts(s.inPart).join(', ')));
+    } else {
+      parts.push(el('p', {class: 'soft'}, s.kind === 'fess' ? 'A Fess server answers each search. Its documents are not in the index of this server.'
+        : s.kind === 'datasets' ? 'Datasets are searched as they are on the disk. knowhow datasets list shows their state.'
+          : 'Notes and files that people and agents have added.', s.kind === 'kb' && NOTES.available(state)
+          ? [' ', el('a', {href: address('notes')}, 'Open the knowledge base')] : null));
+    }
+    return parts.filter(Boolean);
+  }
+
+  // newLeftOut returns the list of what is left out of a source.
+  function newLeftOut(label) {
+    const input = el('input', {type: 'search', autocomplete: 'off', maxlength: 500, placeholder: 'A part of a path, or a reason',
+      'aria-label': 'Search in what is left out of ' + label});
+    const count = el('p', {class: 'soft', role: 'status'}), rows = el('tbody'), pages = el('div', {class: 'row'});
+    const table = el('div', {class: 'scroll'}, el('table', {}, el('caption', {class: 'unseen'}, 'Left out of ' + label),
+      el('thead', {}, el('tr', {}, ['Path', 'Reason', 'Details'].map(h => el('th', {scope: 'col'}, h)))), rows));
+    const node = el('div', {class: 'left-out', hidden: true}, input, count, table, pages);
+    const typed = debounce(() => { if (ui) go('sources', {source: label, q: input.value.trim()}, true); }, 200);
+    input.addEventListener('input', typed);
+    const shown = async (parameters, signal) => {
+      const start = Math.max(0, Number(parameters.start) || 0);
+      if (document.activeElement !== input) input.value = parameters.q || '';
+      let page;
+      try {
+        page = await api.get('/console/left-out?' + new URLSearchParams({source: label, q: parameters.q || '', start}), {signal});
+      } catch (e) {
+        if (e.status !== 404) throw e;
+        page = {paths: [], total: 0}; // the source is gone
+      }
+      const to = start + page.paths.length;
+      count.textContent = page.total === 0 ? 'Nothing is left out' + (parameters.q ? ' that contains “' + parameters.q + '”.' : '.')
+        : number(start + 1) + ' to ' + number(to) + ' of ' + number(page.total);
+      table.hidden = page.paths.length === 0;
+      rows.replaceChildren(...page.paths.map(p => el('tr', {}, el('td', {dir: 'auto', class: 'path'}, p.path), el('td', {}, p.reason),
+        el('td', {dir: 'auto'}, p.message ? sentence(p.message) : ''))));
+      const link = (name, at) => el('a', {class: 'button', href: address('sources', {source: label, q: parameters.q, start: at})}, name);
+      pages.replaceChildren(...[start > 0 ? link('Previous', Math.max(0, start - pageOf)) : null,
+        to < page.total ? link('Next', to) : null].filter(Boolean));
+    };
+    return {node, show: shown};
+  }
+
+  return {name: 'sources', title: 'Sources', show, hide};
+})();
+
+// sentence returns a message of the server as a sentence.
+function sentence(text) {
+  text = String(text).trim();
+  return text && text[0].toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? '' : '.');
+}
