@@ -70,6 +70,7 @@ const NOTES = (() => {
     where.className = 'error notice';
     where.setAttribute('role', 'alert');
     where.replaceChildren(explain(e));
+    where.scrollIntoView({block: 'nearest'});
   }
 
   // List
@@ -90,7 +91,7 @@ const NOTES = (() => {
     el('td', {}, d.type), el('td', {}, el('a', {href: at({collection: collectionOf(d), start: ''})}, collectionOf(d))),
     el('td', {class: 'tags'}, tagsOf(d).map(t => tagLink(t, collection))), el('td', {}, when(d.updated_at))));
     const title = el('h1', {tabindex: -1}, 'Knowledge base');
-    ui.main.replaceChildren(el('div', {class: 'head'}, title, writes() ? el('div', {class: 'row push'},
+    fill(ui.main, el('div', {class: 'head'}, title, writes() ? el('div', {class: 'row push'},
       el('a', {class: 'button primary', href: address('notes', {edit: 'new', collection})}, 'New note'), fileButton(collection)) : null),
     writes() ? el('p', {class: 'soft only-wide'}, 'Files can also be dropped anywhere on this page.') : null,
     newDraft(collection),
@@ -121,25 +122,22 @@ const NOTES = (() => {
   // A document
 
   async function showDocument(id, parameters, signal) {
-    let d;
-    try {
-      d = await api.get(base + '/documents/' + encodeURIComponent(id), {signal});
-    } catch (e) {
-      if (e.status !== 404) throw e;
-      ui.main.replaceChildren(back(), el('h1', {}, 'Not found'), el('p', {class: 'error'}, sentence(e.message)));
-      return;
-    }
-    const text = (d.chunks || []).map(c => c.text).join(''), markdown = d.type === 'note' || d.type === 'markdown';
+    const d = await find(id, signal);
+    if (!d) return;
+    const markdown = d.type === 'note' || d.type === 'markdown';
+    let text = (d.chunks || []).map(c => c.text).join('');
+    const heading = markdown && /^# +(.*?)[ #]*\r?\n/.exec(text);
+    if (heading && heading[1] === d.title) text = text.slice(heading[0].length); // it is above the text
     const body = el('div', {class: 'document', dir: 'auto'}), rest = el('p'), trouble = el('div');
     const draw = (n, plain) => {
       const part = text.slice(0, n);
-      body.replaceChildren(markdown && !plain ? renderMarkdown(part) : el('div', {class: 'plain'}, part));
+      body.replaceChildren(markdown && !plain ? renderMarkdown(part, {link: () => null}) : el('div', {class: 'plain'}, part));
       rest.replaceChildren(...n < text.length ? [el('button', {type: 'button', onclick: () => draw(Infinity, true)},
         'Show all of the text (' + plural(text.length, 'character') + ')')] : []);
     };
     draw(shownText);
     const collection = collectionOf(d), title = el('h1', {dir: 'auto', tabindex: -1}, d.title || 'Untitled');
-    ui.main.replaceChildren(back(collection), el('div', {class: 'head'}, title, mayWrite(collection) ? el('div', {class: 'row push'},
+    fill(ui.main, back(collection), el('div', {class: 'head'}, title, mayWrite(collection) ? el('div', {class: 'row push'},
       el('a', {class: 'button primary', href: address('notes', {edit: d.document_id})}, d.type === 'note' ? 'Edit' : 'Tags and collection'),
       el('button', {type: 'button', class: 'danger', onclick: () => askDelete(d, trouble)}, 'Delete')) : null),
     el('p', {class: 'soft'}, d.type, ' in ', el('a', {href: address('notes', {collection})}, collection), ' · changed ', when(d.updated_at),
@@ -152,6 +150,20 @@ const NOTES = (() => {
     document.title = (d.title || 'Untitled') + ' – knowhow';
     title.focus({preventScroll: true});
     scrollTo(0, 0);
+  }
+
+  // find returns a document. If there is none, it says so and returns null.
+  async function find(id, signal) {
+    try {
+      return await api.get(base + '/documents/' + encodeURIComponent(id), {signal});
+    } catch (e) {
+      if (e.status !== 404 && e.status !== 400) throw e;
+      const draft = drafts.find(id);
+      fill(ui.main, back(), el('h1', {tabindex: -1}, 'Not found'), el('p', {class: 'error'}, sentence(e.message)),
+        draft && draft.text && [el('p', {}, 'Your changes to it are not saved:'), el('pre', {class: 'plain', dir: 'auto'}, draft.text),
+          el('p', {}, copyButton(draft.text, 'Copy the text'))]);
+      return null;
+    }
   }
 
   const back = collection => el('p', {}, el('a', {href: address('notes', {collection})}, '← ' + (collection || 'Knowledge base')));
@@ -183,9 +195,9 @@ const NOTES = (() => {
   async function showEditor(id, parameters, signal) {
     const isNew = id === 'new';
     let old = null;
-    if (!isNew) old = await api.get(base + '/documents/' + encodeURIComponent(id), {signal});
+    if (!isNew && !(old = await find(id, signal))) return;
     if (!writes()) {
-      ui.main.replaceChildren(back(), el('p', {class: 'error'}, 'You may not change the knowledge base. An administrator gives the right to write.'));
+      fill(ui.main, back(), el('p', {class: 'error'}, 'You may not change the knowledge base. An administrator gives the right to write.'));
       return;
     }
     const isText = isNew || old.type === 'note';
@@ -198,7 +210,7 @@ const NOTES = (() => {
     const changed = () => ['title', 'text', 'tags', 'collection'].some(k => draft[k] !== stored[k] && !(isNew && k === 'collection'));
     const keep = debounce(() => { if (changed()) drafts.set(id, draft); else drafts.drop(id); }, 250);
     const preview = el('div', {class: 'preview document', dir: 'auto', 'aria-label': 'Preview', role: 'region', tabindex: 0});
-    const render = debounce(() => { if (!preview.hidden) preview.replaceChildren(renderMarkdown(draft.text.slice(0, shownText))); }, 200);
+    const render = debounce(() => { if (!preview.hidden) preview.replaceChildren(renderMarkdown(draft.text.slice(0, shownText), {link: () => null})); }, 200);
     const note = (name, value) => { draft[name] = value; keep(); if (name === 'text') render(); };
     const text = el('textarea', {id: 'note-text', rows: 18, value: draft.text, dir: 'auto', spellcheck: 'true', oninput: e => note('text', e.target.value)});
     const title = el('input', {id: 'note-title', value: draft.title, maxlength: 1000, dir: 'auto', placeholder: 'The first heading or line', oninput: e => note('title', e.target.value)});
@@ -251,10 +263,11 @@ const NOTES = (() => {
         'Look at the other version'), ', then choose.'), el('div', {class: 'row'},
         el('button', {type: 'button', class: 'danger', onclick: () => submit(true)}, 'Replace it with mine'),
         el('button', {type: 'button', onclick: () => { drafts.drop(id); leave(); }}, 'Discard mine')));
+      trouble.scrollIntoView({block: 'nearest'});
     };
     const field = (input, name, hint) => el('div', {class: 'field'}, el('label', {for: input.id}, name), input, hint ? el('p', {class: 'soft'}, hint) : null);
     const heading = el('h1', {tabindex: -1}, isNew ? 'New note' : isText ? 'Edit the note' : 'Tags and collection');
-    ui.main.replaceChildren(back(isNew ? '' : stored.collection), heading, changed() ? el('p', {class: 'notice'}, 'These changes are not saved yet.') : '',
+    fill(ui.main, back(isNew ? '' : stored.collection), heading, changed() ? el('p', {class: 'notice'}, 'These changes are not saved yet.') : '',
       el('form', {class: 'editor', onsubmit: e => { e.preventDefault(); submit(false); }},
         isText ? [field(title, 'Title'), el('div', {class: 'field'}, el('div', {class: 'head'}, el('label', {for: 'note-text'}, 'Text in Markdown'), toggle),
           el('div', {class: 'split'}, text, preview))] : el('p', {dir: 'auto'}, old.title),
@@ -446,12 +459,13 @@ const NOTES = (() => {
     const working = uploads.filter(u => u.state !== 'done' && u.state !== 'failed').length + jobs.filter(j => active(j) && !mine.has(j.job_id)).length;
     const failed = uploads.filter(u => u.state === 'failed').length + jobs.filter(j => j.status === 'failed' && !mine.has(j.job_id)).length;
     const text = [working ? number(working) + ' in progress' : '', failed ? number(failed) + ' failed' : ''].filter(Boolean).join(', ');
-    ui.jobs.hidden = rows.length === 0;
+    const elsewhere = ui.parameters.id || ui.parameters.edit;
+    ui.jobs.hidden = rows.length === 0 || Boolean(elsewhere) && working === 0;
     const focused = ui.jobs.contains(document.activeElement);
-    ui.jobs.replaceChildren(...rows.length ? [el('details', {class: 'card', open: open === undefined ? working > 0 || uploads.length > 0 : open || working > 0 && !ui.working},
+    fill(ui.jobs, rows.length > 0 && el('details', {class: 'card', open: open === undefined ? working > 0 || uploads.some(u => u.state === 'failed') : open || working > 0 && !ui.working},
       el('summary', {}, 'Jobs' + (text ? ': ' + text : '')),
       el('div', {class: 'scroll'}, el('table', {}, el('caption', {class: 'unseen'}, 'Jobs'),
-        el('thead', {}, el('tr', {}, ['Document', 'State', 'Added'].map(h => el('th', {scope: 'col'}, h)))), el('tbody', {}, rows))))] : []);
+        el('thead', {}, el('tr', {}, ['Document', 'State', 'Added'].map(h => el('th', {scope: 'col'}, h)))), el('tbody', {}, rows)))));
     ui.working = working;
     if (focused) ui.jobs.querySelector('summary')?.focus();
   }

@@ -69,7 +69,7 @@ const SOURCES = (() => {
     const endpoints = JSON.stringify(state.endpoints);
     if (ui.endpoints === endpoints) return;
     ui.endpoints = endpoints;
-    ui.end.replaceChildren(el('h2', {}, 'Endpoints'), state.endpoints.length ? el('div', {class: 'scroll'}, el('table', {},
+    fill(ui.end, el('h2', {}, 'Endpoints'), state.endpoints.length ? el('div', {class: 'scroll'}, el('table', {},
       el('caption', {class: 'unseen'}, 'MCP endpoints'),
       el('thead', {}, el('tr', {}, ['Address', 'Sources', 'Tools begin with', ''].map(h => h ? el('th', {scope: 'col'}, h) : el('td')))),
       el('tbody', {}, state.endpoints.map(e => el('tr', {}, el('td', {}, el('code', {}, location.origin + e.path)),
@@ -117,7 +117,7 @@ const SOURCES = (() => {
       if (text === drawn) return;
       drawn = text;
       const focused = facts.contains(document.activeElement);
-      facts.replaceChildren(...about(s, out, part));
+      fill(facts, about(s, out, part));
       if (focused) facts.querySelector('a')?.focus();
     };
     return {node, update, leftOut};
@@ -157,7 +157,7 @@ const SOURCES = (() => {
           : 'Notes and files that people and agents have added.', s.kind === 'kb' && NOTES.available(state)
           ? [' ', el('a', {href: address('notes')}, 'Open the knowledge base')] : null));
     }
-    return parts.filter(Boolean);
+    return parts;
   }
 
   // newLeftOut returns the list of what is left out of a source.
@@ -187,8 +187,7 @@ const SOURCES = (() => {
       rows.replaceChildren(...page.paths.map(p => el('tr', {}, el('td', {dir: 'auto', class: 'path'}, p.path), el('td', {}, p.reason),
         el('td', {dir: 'auto'}, p.message ? sentence(p.message) : ''))));
       const link = (name, at) => el('a', {class: 'button', href: address('sources', {source: label, q: parameters.q, start: at})}, name);
-      pages.replaceChildren(...[start > 0 ? link('Previous', Math.max(0, start - pageOf)) : null,
-        to < page.total ? link('Next', to) : null].filter(Boolean));
+      fill(pages, start > 0 && link('Previous', Math.max(0, start - pageOf)), to < page.total && link('Next', to));
     };
     return {node, show: shown};
   }
@@ -196,8 +195,14 @@ const SOURCES = (() => {
   return {name: 'sources', title: 'Sources', show, hide};
 })();
 
+// fill replaces what is in an element by children as in el.
+function fill(parent, ...children) {
+  parent.replaceChildren();
+  return append(parent, children);
+}
+
 // sentence returns a message of the server as a sentence.
 function sentence(text) {
   text = String(text).trim();
-  return text && text[0].toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? '' : '.');
+  return text && (text.startsWith('knowhow') ? text : text[0].toUpperCase() + text.slice(1)) + (/[.!?…]$/.test(text) ? '' : '.');
 }
