@@ -61,7 +61,7 @@ const CONNECT = (() => {
 
   async function test(path, words, result) {
     const rows = el('tbody'), after = el('div');
-    result.replaceChildren(el('div', {class: 'scroll'}, el('table', {}, el('caption', {class: 'unseen'}, 'Steps of the test'),
+    result.replaceChildren(scroller('Steps of the test', el('table', {}, el('caption', {class: 'unseen'}, 'Steps of the test'),
       el('thead', {}, el('tr', {}, ['Step', 'Result', 'Time'].map(h => el('th', {scope: 'col'}, h)))), rows)), after);
     let session = '', version = '', id = 0;
     // send sends a message and returns the result, or null for a notification.

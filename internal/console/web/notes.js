@@ -5,6 +5,7 @@ const NOTES = (() => {
   const uploads = [];           // they go on while another view is shown
   const watched = new Map();    // jobs of this tab that run, with what to do after them
   let ui = null, timer = 0;
+  let flush = () => {};         // keeps the draft that is being written at once
 
   const tagOf = name => 'collection:' + name;
   const collectionOf = d => (d.tags.find(t => t.startsWith('collection:')) || 'collection:documents').slice(11);
@@ -30,9 +31,7 @@ const NOTES = (() => {
     if (!ui) {
       ui = {root, jobs: el('section', {'aria-label': 'Jobs and uploads', class: 'jobs'}), main: el('div')};
       root.replaceChildren(el('div', {class: 'page notes'}, ui.jobs, ui.main));
-      root.addEventListener('dragover', dragged);
-      root.addEventListener('dragleave', left);
-      root.addEventListener('drop', dropped);
+      for (const [name, f] of handlers) addEventListener(name, f);
     }
     ui.parameters = parameters;
     ui.signal = signal;
@@ -45,7 +44,8 @@ const NOTES = (() => {
 
   function hide() {
     if (!ui) return;
-    for (const [name, f] of [['dragover', dragged], ['dragleave', left], ['drop', dropped]]) ui.root.removeEventListener(name, f);
+    for (const [name, f] of handlers) removeEventListener(name, f);
+    flush();
     ui.root.classList.remove('dropping');
     clearTimeout(timer);
     ui = null;
@@ -104,7 +104,7 @@ const NOTES = (() => {
         el('p', {class: 'soft', role: 'status'}, list.total ? number(start + 1) + ' to ' + number(to) + ' of ' + plural(list.total, 'document') + ', newest first'
           : collection || tag ? 'Nothing has this collection and this tag.' : writes() ? 'Nothing has been added yet. Write a note, or upload a file.'
             : 'Nothing has been added yet that you may read.'),
-        rows.length ? el('div', {class: 'scroll'}, el('table', {class: 'documents'}, el('caption', {class: 'unseen'}, 'Notes and files'),
+        rows.length ? scroller('Notes and files', el('table', {class: 'documents'}, el('caption', {class: 'unseen'}, 'Notes and files'),
           el('thead', {}, el('tr', {}, ['Title', 'Type', 'Collection', 'Tags', 'Changed'].map(h => el('th', {scope: 'col'}, h)))),
           el('tbody', {}, rows))) : null,
         el('div', {class: 'row'}, start > 0 ? el('a', {class: 'button', href: at({start: Math.max(0, start - pageOf) || ''})}, 'Newer') : null,
@@ -127,11 +127,12 @@ const NOTES = (() => {
     const markdown = d.type === 'note' || d.type === 'markdown';
     let text = (d.chunks || []).map(c => c.text).join('');
     const heading = markdown && /^# +(.*?)[ #]*\r?\n/.exec(text);
-    if (heading && heading[1] === d.title) text = text.slice(heading[0].length); // it is above the text
+    const repeated = heading && heading[1] === d.title;
+    if (repeated) text = text.slice(heading[0].length); // it is above the text
     const body = el('div', {class: 'document', dir: 'auto'}), rest = el('p'), trouble = el('div');
     const draw = (n, plain) => {
       const part = text.slice(0, n);
-      body.replaceChildren(markdown && !plain ? renderMarkdown(part, {link: () => null}) : el('div', {class: 'plain'}, part));
+      body.replaceChildren(markdown && !plain ? renderMarkdown(part, {link: () => null, level: repeated ? 1 : 2}) : el('div', {class: 'plain'}, part));
       rest.replaceChildren(...n < text.length ? [el('button', {type: 'button', onclick: () => draw(Infinity, true)},
         'Show all of the text (' + plural(text.length, 'character') + ')')] : []);
     };
@@ -208,7 +209,9 @@ const NOTES = (() => {
     const names = await api.get(base + '/collections', {signal}).then(c => c.collections, () => []);
 
     const changed = () => ['title', 'text', 'tags', 'collection'].some(k => draft[k] !== stored[k] && !(isNew && k === 'collection'));
-    const keep = debounce(() => { if (changed()) drafts.set(id, draft); else drafts.drop(id); }, 250);
+    const store = () => { if (changed()) drafts.set(id, draft); else drafts.drop(id); }, keep = debounce(store, 250);
+    flush = () => { keep.cancel(); store(); };
+    signal.addEventListener('abort', () => { flush(); flush = () => {}; }, {once: true});
     const preview = el('div', {class: 'preview document', dir: 'auto', 'aria-label': 'Preview', role: 'region', tabindex: 0});
     const render = debounce(() => { if (!preview.hidden) preview.replaceChildren(renderMarkdown(draft.text.slice(0, shownText), {link: () => null})); }, 200);
     const note = (name, value) => { draft[name] = value; keep(); if (name === 'text') render(); };
@@ -226,6 +229,11 @@ const NOTES = (() => {
     preview.hidden = !matchMedia('(min-width: 60rem)').matches;
     toggle.setAttribute('aria-pressed', String(!preview.hidden));
     const trouble = el('div'), save = el('button', {class: 'primary'}, 'Save');
+    const discard = () => {
+      keep.cancel();
+      flush = () => {};
+      drafts.drop(id);
+    };
     const leave = () => go('notes', isNew ? {collection: parameters.collection} : {id});
     const submit = async over => {
       if (isText && !draft.text.trim()) {
@@ -243,6 +251,7 @@ const NOTES = (() => {
         if (isNew) await addNote(draft);
         else if (!await changeDocument(id, stored, draft, isText, over)) return conflict();
         drafts.drop(id);
+        flush = () => {};
         announce('Saved');
         if (mine && ui && ui.parameters === parameters) {
           if (isNew) go('notes', {collection: draft.collection});
@@ -262,7 +271,7 @@ const NOTES = (() => {
       trouble.replaceChildren(el('p', {}, 'The document was changed by someone else after you opened it. ', el('a', {href: address('notes', {id}), target: '_blank', rel: 'noopener'},
         'Look at the other version'), ', then choose.'), el('div', {class: 'row'},
         el('button', {type: 'button', class: 'danger', onclick: () => submit(true)}, 'Replace it with mine'),
-        el('button', {type: 'button', onclick: () => { drafts.drop(id); leave(); }}, 'Discard mine')));
+        el('button', {type: 'button', onclick: () => { discard(); leave(); }}, 'Discard mine')));
       trouble.scrollIntoView({block: 'nearest'});
     };
     const field = (input, name, hint) => el('div', {class: 'field'}, el('label', {for: input.id}, name), input, hint ? el('p', {class: 'soft'}, hint) : null);
@@ -276,8 +285,7 @@ const NOTES = (() => {
         el('datalist', {id: 'note-collections'}, [...known].map(c => el('option', {value: c}))),
         trouble, el('div', {class: 'row'}, save, el('button', {type: 'button', onclick: async () => {
           if (changed() && !await confirmation('Discard the changes?', 'The text has not been saved.', 'Discard')) return;
-          keep.cancel();
-          drafts.drop(id);
+          discard();
           leave();
         }}, 'Cancel'))));
     render();
@@ -322,21 +330,22 @@ const NOTES = (() => {
     return [input, el('button', {type: 'button', onclick: () => input.click()}, 'Upload files')];
   }
 
-  const hasFiles = e => writes() && e.dataTransfer && [...e.dataTransfer.types].includes('Files');
+  const hasFiles = e => e.dataTransfer && [...e.dataTransfer.types].includes('Files');
 
   function dragged(e) {
     if (!hasFiles(e)) return;
-    e.preventDefault();
-    e.dataTransfer.dropEffect = 'copy';
-    ui.root.classList.add('dropping');
+    e.preventDefault(); // a browser opens a file that is dropped elsewhere, and leaves the page
+    e.dataTransfer.dropEffect = writes() ? 'copy' : 'none';
+    ui.root.classList.toggle('dropping', writes());
   }
 
-  function left(e) { if (ui && !ui.root.contains(e.relatedTarget)) ui.root.classList.remove('dropping'); }
+  function left(e) { if (!e.relatedTarget) ui.root.classList.remove('dropping'); }
 
   function dropped(e) {
     if (!hasFiles(e)) return;
     e.preventDefault();
     ui.root.classList.remove('dropping');
+    if (!writes()) return;
     const items = [...e.dataTransfer.items || []], folders = items.filter(i => i.webkitGetAsEntry && i.webkitGetAsEntry()?.isDirectory).length;
     add([...e.dataTransfer.files].filter((f, i) => !(items[i] && items[i].webkitGetAsEntry && items[i].webkitGetAsEntry()?.isDirectory)), ui.parameters.collection);
     if (folders) say('Folders cannot be uploaded. The command knowhow serve DIR indexes a folder.', true);
@@ -352,6 +361,8 @@ const NOTES = (() => {
     announce(plural(files.length, 'file') + ' to upload');
     next();
   }
+
+  const handlers = [['dragover', dragged], ['dragleave', left], ['drop', dropped], ['pagehide', () => flush()]];
 
   let uploading = false;
   async function next() {
@@ -464,7 +475,7 @@ const NOTES = (() => {
     const focused = ui.jobs.contains(document.activeElement);
     fill(ui.jobs, rows.length > 0 && el('details', {class: 'card', open: open === undefined ? working > 0 || uploads.some(u => u.state === 'failed') : open || working > 0 && !ui.working},
       el('summary', {}, 'Jobs' + (text ? ': ' + text : '')),
-      el('div', {class: 'scroll'}, el('table', {}, el('caption', {class: 'unseen'}, 'Jobs'),
+      scroller('Jobs', el('table', {}, el('caption', {class: 'unseen'}, 'Jobs'),
         el('thead', {}, el('tr', {}, ['Document', 'State', 'Added'].map(h => el('th', {scope: 'col'}, h)))), el('tbody', {}, rows)))));
     ui.working = working;
     if (focused) ui.jobs.querySelector('summary')?.focus();

@@ -69,7 +69,7 @@ const SOURCES = (() => {
     const endpoints = JSON.stringify(state.endpoints);
     if (ui.endpoints === endpoints) return;
     ui.endpoints = endpoints;
-    fill(ui.end, el('h2', {}, 'Endpoints'), state.endpoints.length ? el('div', {class: 'scroll'}, el('table', {},
+    fill(ui.end, el('h2', {}, 'Endpoints'), state.endpoints.length ? scroller('MCP endpoints', el('table', {},
       el('caption', {class: 'unseen'}, 'MCP endpoints'),
       el('thead', {}, el('tr', {}, ['Address', 'Sources', 'Tools begin with', ''].map(h => h ? el('th', {scope: 'col'}, h) : el('td')))),
       el('tbody', {}, state.endpoints.map(e => el('tr', {}, el('td', {}, el('code', {}, location.origin + e.path)),
@@ -165,7 +165,7 @@ const SOURCES = (() => {
     const input = el('input', {type: 'search', autocomplete: 'off', maxlength: 500, placeholder: 'A part of a path, or a reason',
       'aria-label': 'Search in what is left out of ' + label});
     const count = el('p', {class: 'soft', role: 'status'}), rows = el('tbody'), pages = el('div', {class: 'row'});
-    const table = el('div', {class: 'scroll'}, el('table', {}, el('caption', {class: 'unseen'}, 'Left out of ' + label),
+    const table = scroller('Left out of ' + label, el('table', {}, el('caption', {class: 'unseen'}, 'Left out of ' + label),
       el('thead', {}, el('tr', {}, ['Path', 'Reason', 'Details'].map(h => el('th', {scope: 'col'}, h)))), rows));
     const node = el('div', {class: 'left-out', hidden: true}, input, count, table, pages);
     const typed = debounce(() => { if (ui) go('sources', {source: label, q: input.value.trim()}, true); }, 200);
@@ -200,6 +200,9 @@ function fill(parent, ...children) {
   parent.replaceChildren();
   return append(parent, children);
 }
+
+// scroller returns an element in which a wide table scrolls, also with the keyboard.
+const scroller = (name, table) => el('div', {class: 'scroll', role: 'region', tabindex: 0, 'aria-label': name}, table);
 
 // sentence returns a message of the server as a sentence.
 function sentence(text) {
