@@ -174,7 +174,9 @@ async function request(method, path, options) {
   if (response.ok) return response;
   const answer = await response.json().catch(() => null);
   const message = answer && (answer.error && answer.error.message || answer.message || typeof answer.error === 'string' && answer.error);
-  throw new Failure(message || 'The server answered with status ' + response.status + '.', response.status);
+  const failure = new Failure(message || 'The server answered with status ' + response.status + '.', response.status);
+  failure.retryAfter = Number(response.headers.get('Retry-After')) || 0; // seconds
+  throw failure;
 }
 
 const revision = '2026-07-28'; // of MCP, without sessions
