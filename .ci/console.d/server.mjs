@@ -1,0 +1,52 @@
+// Servers for the tests.
+import { spawn, execFileSync } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import path from 'node:path';
+
+const work = process.env.CONSOLE_WORK;
+const knowhow = path.join(work, 'bin', 'knowhow');
+
+// folder returns a new folder that is removed after the tests.
+export const folder = name => mkdtempSync(path.join(work, name + '.'));
+
+// serve starts knowhow serve and returns its address and what stops it. Without an
+// embedder, it is ready at once.
+export async function serve(args, { data = folder('data'), port = 0, embedder = 'none' } = {}) {
+  const child = spawn(knowhow, ['serve', '--addr', `127.0.0.1:${port}`, '--data', data, '--embedder', embedder, ...args],
+    { stdio: ['ignore', 'ignore', 'pipe'], env: { HOME: work, PATH: process.env.PATH } });
+  const ended = new Promise(done => child.on('close', done));
+  let log = '';
+  const url = await new Promise((found, failed) => {
+    createInterface({ input: child.stderr }).on('line', line => {
+      log += line + '\n';
+      const m = /^ {2}(http:\/\/127\.0\.0\.1:\d+)\/$/.exec(line);
+      if (m) found(m[1]);
+    });
+    ended.then(() => failed(new Error('knowhow serve ended: ' + log)));
+  });
+  return {
+    url, data, port: Number(new URL(url).port),
+    log: () => log,
+    stop: async () => { child.kill(); await ended; },
+    kill: async () => { child.kill('SIGKILL'); await ended; },
+  };
+}
+
+// access runs knowhow access and returns what it prints.
+export const access = (data, ...args) =>
+  execFileSync(knowhow, ['access', ...args, '--access', path.join(data, 'access.json')], { encoding: 'utf8', env: { HOME: work } }).trim();
+
+// indexed waits until a server has indexed all its sources, and computed their vectors.
+export async function indexed(server, token) {
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  for (const until = Date.now() + 120_000; ;) {
+    const answer = await fetch(server.url + '/console/status', { headers });
+    if (answer.ok) {
+      const { sources, vectors } = await answer.json();
+      if (sources.every(s => s.kind && !s.documents || s.documents > 0 && !s.indexing) && (!vectors || vectors.done === vectors.total)) return;
+    }
+    if (Date.now() > until) throw new Error('the sources are not indexed: ' + server.log());
+    await new Promise(done => setTimeout(done, 50));
+  }
+}
