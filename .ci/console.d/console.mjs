@@ -51,3 +51,12 @@ export async function open(page, url, token) {
 
 // query returns the search field.
 export const query = page => page.getByRole('searchbox', { name: 'Search' });
+
+// search types words into the search field and presses Enter.
+export async function search(page, words) {
+  await query(page).fill(words);
+  await query(page).press('Enter');
+}
+
+// hit returns the link with the title of a document in the results.
+export const hit = (page, title) => page.getByRole('main').getByRole('link', { name: title }).first();

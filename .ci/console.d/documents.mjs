@@ -83,9 +83,13 @@ pelican
   'turned\u202egnp.md': '# Turned \u202enacilep\n\nA pelican in the other direction.\n',
 };
 
-// writeHostile writes the hostile documents to a folder, and some that are only large.
+// writeHostile writes the hostile documents to a folder.
 export function writeHostile(folder) {
   for (const [name, text] of Object.entries(hostile)) writeFileSync(path.join(folder, name), text);
+}
+
+// writeLarge writes documents that take long to show.
+export function writeLarge(folder) {
   writeFileSync(path.join(folder, 'quotes.md'), '# Quotes of a cormorant\n\n' + '>'.repeat(100_000) + ' cormorant\n');
   writeFileSync(path.join(folder, 'brackets.md'), '# Brackets of a cormorant\n\n' + '[![*_`<'.repeat(30_000) + ' cormorant\n');
   writeFileSync(path.join(folder, 'line.txt'), 'flamingo ' + 'long line '.repeat(1_000_000) + '\n'); // 10 MB

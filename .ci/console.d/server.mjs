@@ -35,7 +35,7 @@ export async function serve(args, { data = folder('data'), port = 0, embedder = 
 
 // access runs knowhow access and returns what it prints.
 export const access = (data, ...args) =>
-  execFileSync(knowhow, ['access', ...args, '--access', path.join(data, 'access.json')], { encoding: 'utf8', env: { HOME: work } }).trim();
+  execFileSync(knowhow, ['access', ...args, '--access', path.join(data, 'access.json')], { encoding: 'utf8', env: { HOME: work }, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
 
 // indexed waits until a server has indexed all its sources, and computed their vectors.
 export async function indexed(server, token) {

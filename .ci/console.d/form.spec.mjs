@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, hit, open, query, test } from './console.mjs';
+
+const axe = readFileSync(path.join(process.env.CONSOLE_WORK, '../node_modules/axe-core/axe.min.js'), 'utf8');
+
+// views are the views of the console, each with what shows that it is complete.
+const views = {
+  sources: { address: '/', shown: page => page.getByRole('heading', { name: 'handbook' }) },
+  search: { address: '/#q=how+many+holidays', shown: page => hit(page, 'Holidays and leave') },
+  nothing: { address: '/#q=zzzqqqxxx', shown: page => page.getByText('Nothing found') },
+};
+
+// show opens a view; read is the document of the first hit.
+async function show(page, origin, name) {
+  const view = views[name === 'read' ? 'search' : name];
+  await open(page, origin + view.address);
+  await expect(view.shown(page)).toBeVisible();
+  if (name !== 'read') return;
+  await view.shown(page).click();
+  await expect(page.getByRole('heading', { level: 1, name: 'Holidays and leave' })).toBeVisible();
+}
+
+for (const colorScheme of ['light', 'dark']) {
+  test.describe(() => {
+    test.use({ colorScheme });
+    for (const name of [...Object.keys(views), 'read']) {
+      test(`axe finds nothing: ${name}, ${colorScheme}`, async ({ page, origin }) => {
+        await show(page, origin, name);
+        await page.evaluate(axe);
+        const violations = await page.evaluate(async () => (await window.axe.run(document, {
+          runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+        })).violations.map(v => `${v.id}: ${v.nodes.map(n => n.target + ' ' + n.any.map(a => a.message)).join('; ')}`));
+        expect(violations).toEqual([]);
+      });
+    }
+  });
+}
+
+const screens = {
+  'a phone': { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true },
+  'a window with 200 % zoom': { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 },
+  'a wide screen': { viewport: { width: 2560, height: 1300 } },
+};
+
+for (const [screen, use] of Object.entries(screens)) {
+  test.describe(() => {
+    test.use(use);
+    test(`nothing is beside ${screen}`, async ({ page, origin }) => {
+      for (const name of [...Object.keys(views), 'read']) {
+        await show(page, origin, name);
+        const beside = await page.evaluate(() => {
+          const width = document.documentElement.clientWidth;
+          if (document.scrollingElement.scrollWidth <= width) return [];
+          return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > width + 1).map(e => e.outerHTML.slice(0, 150));
+        });
+        expect(beside, name).toEqual([]);
+      }
+    });
+  });
+}
+
+test('the colours are those of the system', async ({ page, origin }) => {
+  const brightness = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0));
+  await page.emulateMedia({ colorScheme: 'light' });
+  await open(page, origin);
+  expect(await brightness()).toBeGreaterThan(600);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await expect.poll(brightness).toBeLessThan(200);
+});
+
+test('the page is one small response', async ({ page, origin }) => {
+  const paths = [];
+  page.on('request', r => paths.push(new URL(r.url()).pathname));
+  const response = await page.goto(origin);
+  await expect(query(page)).toBeVisible();
+  const { responseBodySize } = await response.request().sizes();
+  expect(responseBodySize).toBeLessThanOrEqual(150_000);
+  expect(paths.filter(p => p !== '/' && !/^\/(console|mcp|kb)\b/.test(p))).toEqual([]);
+  await page.reload();
+  const ms = await page.evaluate(() => Math.round(performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd));
+  console.log(`the page has ${responseBodySize} bytes and loads in ${ms} ms`); // a busy machine is slower
+});

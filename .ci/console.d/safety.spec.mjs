@@ -1,0 +1,74 @@
+import { expect, open, query, search, test } from './console.mjs';
+import { writeLarge } from './documents.mjs';
+import { folder, indexed } from './server.mjs';
+
+// made returns what a page must not have made from the text of a document: elements that
+// load or run something, attributes with scripts, and links with other schemes.
+const made = page => page.evaluate(() => {
+  const found = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = e.tagName === 'SCRIPT' && e.parentNode === document.body;
+    if (/^(script|style|iframe|object|embed|img|link|base|meta|video|audio|source)$/i.test(e.tagName) && !own) found.push(e.outerHTML.slice(0, 200));
+    for (const a of e.attributes) {
+      if (/^(on|style$|srcdoc|srcset|formaction|background)/i.test(a.name)) found.push(`${e.tagName} ${a.name}=${a.value}`);
+      if (/^(href|src|action|xlink:href)$/i.test(a.name) && !['http:', 'https:', 'mailto:'].includes(new URL(a.value, location.href).protocol)) {
+        found.push(`${e.tagName} ${a.name}=${a.value}`);
+      }
+    }
+  }
+  return found;
+});
+
+// titles are the links of the results.
+const titles = page => page.getByRole('main').getByRole('heading', { level: 2 }).getByRole('link');
+
+test('documents run no script and send no request, in results and as a document', async ({ page, origin }) => {
+  await open(page, origin);
+  await search(page, 'pelican');
+  await expect(titles(page)).toHaveCount(8);
+  expect(await made(page)).toEqual([]);
+  const addresses = await titles(page).evaluateAll(links => links.map(l => l.href));
+  for (const address of addresses) {
+    await page.goto(address);
+    await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+    await expect(page.getByRole('main')).toContainText('pelican');
+    expect(await made(page), address).toEqual([]);
+    for (const summary of await page.locator('summary').all()) await summary.click();
+  }
+});
+
+test('the page stays responsive with a line of 10 MB and Markdown nested 100,000 times', async ({ page, servers }) => {
+  const documents = folder('large');
+  writeLarge(documents);
+  const server = await servers.start([documents]);
+  await indexed(server);
+  for (const words of ['flamingo', 'cormorant']) {
+    await open(page, server.url + '/');
+    await search(page, words);
+    await expect(titles(page).first()).toBeVisible();
+    for (const address of await titles(page).evaluateAll(links => links.map(l => l.href))) {
+      await page.goto(address);
+      await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+      await expect(page.getByRole('main')).toContainText(words);
+      const { elements, characters } = await page.evaluate(() =>
+        ({ elements: document.querySelectorAll('*').length, characters: document.body.innerText.length }));
+      expect(elements).toBeLessThan(20_000);
+      expect(characters).toBeLessThan(500_000);
+      await page.keyboard.press('/');
+      await expect(query(page)).toBeFocused();
+    }
+  }
+});
+
+test('the policy of the page permits no other script', async ({ page, origin, expected }) => {
+  expected.push(/This document requires 'Trusted/);
+  const response = await page.goto(origin);
+  const policy = response.headers()['content-security-policy'];
+  expect(policy).not.toContain('unsafe');
+  expect(policy).toContain("default-src 'none'");
+  for (const act of [
+    () => { document.body.innerHTML = '<b>x</b>'; },
+    () => { document.body.setAttribute('onclick', 'attacked = 1'); },
+    () => { document.createElement('script').text = 'attacked = 1'; },
+  ]) await expect(page.evaluate(act)).rejects.toThrow(/This document requires 'Trusted/);
+});
