@@ -9,8 +9,9 @@ export const test = base.extend({
   // origin is the address of the server that the page uses: by default that of setup.js.
   origin: [process.env.CONSOLE_URL, { option: true }],
 
-  // expected has patterns of messages in the browser's console that a test causes.
-  expected: async ({}, use) => { await use([]); },
+  // expected has patterns of messages in the browser's console that a test causes. The
+  // page asks for each document whether there is an original file.
+  expected: async ({}, use) => { await use([/status of 404 .*\/console\/file\?/]); },
 
   // servers starts servers that end with the test.
   servers: async ({}, use) => {

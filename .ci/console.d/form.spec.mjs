@@ -6,9 +6,12 @@ const axe = readFileSync(path.join(process.env.CONSOLE_WORK, '../node_modules/ax
 
 // views are the views of the console, each with what shows that it is complete.
 const views = {
-  sources: { address: '/', shown: page => page.getByRole('heading', { name: 'handbook' }) },
-  search: { address: '/#q=how+many+holidays', shown: page => hit(page, 'Holidays and leave') },
-  nothing: { address: '/#q=zzzqqqxxx', shown: page => page.getByText('Nothing found') },
+  start: { address: '/', shown: page => query(page) },
+  search: { address: '/#/search?q=how+many+holidays', shown: page => hit(page, 'Holidays and leave') },
+  nothing: { address: '/#/search?q=zzzqqqxxx', shown: page => page.getByRole('main').getByText(/nothing|no /i).first() },
+  sources: { address: '/#/sources', shown: page => page.getByRole('heading', { name: 'handbook' }) },
+  notes: { address: '/#/notes', shown: page => page.getByRole('main').getByRole('heading').first() },
+  connect: { address: '/#/connect', shown: page => page.getByRole('main').getByRole('heading').first() },
 };
 
 // show opens a view; read is the document of the first hit.

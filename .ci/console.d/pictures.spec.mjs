@@ -25,8 +25,11 @@ for (const colorScheme of ['light', 'dark']) {
     await hit(page, 'Backups').click();
     await expect(page.getByRole('heading', { level: 1, name: 'Backups' })).toBeVisible();
     await picture('console-read');
-    await page.goto(origin + '/');
+    await page.goto(origin + '/#/sources');
     await expect(page.getByRole('heading', { name: 'handbook' })).toBeVisible();
     await picture('console-sources');
+    await page.goto(origin + '/#/connect');
+    await expect(page.getByRole('heading', { name: 'Clients' })).toBeVisible();
+    await picture('console-connect');
   });
 }

@@ -8,6 +8,23 @@ test('a search finds a passage and opens it', async ({ page, origin }) => {
   await expect(page.getByText('30 days of paid').first()).toBeInViewport();
 });
 
+test('results follow what is typed, and the address, back and reload lead to them', async ({ page, origin }) => {
+  await open(page, origin);
+  await query(page).pressSequentially('parental leave');
+  await expect(hit(page, 'Holidays and leave')).toBeVisible(); // without Enter
+  await expect(page).toHaveURL(/parental/);
+  await query(page).fill('parcels');
+  await expect(hit(page, /limits/)).toBeVisible();
+  await hit(page, /limits/).click();
+  await expect(page.getByRole('heading', { level: 1, name: /limits/ })).toBeVisible();
+  await page.goBack();
+  await expect(hit(page, /limits/)).toBeVisible();
+  await expect(query(page)).toHaveValue('parcels');
+  await page.reload();
+  await expect(hit(page, /limits/)).toBeVisible();
+  await expect(query(page)).toHaveValue('parcels');
+});
+
 test('what is typed before the server answers is searched', async ({ page, origin }) => {
   let release;
   const held = new Promise(done => { release = done; });
@@ -17,4 +34,101 @@ test('what is typed before the server answers is searched', async ({ page, origi
   release();
   await expect(query(page)).toHaveValue('parental leave');
   await expect(hit(page, 'Holidays and leave')).toBeVisible();
+});
+
+test('filters, sorting and folding have addresses', async ({ page, origin }) => {
+  await open(page, origin + '/#/search?q=holidays');
+  const filters = page.getByRole('complementary', { name: 'Filters' });
+  const hits = page.getByRole('main').getByRole('heading', { level: 2 });
+  await expect(hits).not.toHaveCount(1);
+  await filters.getByRole('checkbox', { name: /^PDF/ }).check();
+  await expect(hits).toHaveText(['expenses.pdf']);
+  await page.reload();
+  await expect(hits).toHaveText(['expenses.pdf']);
+  await expect(filters.getByRole('checkbox', { name: /^PDF/ })).toBeChecked();
+  await filters.getByRole('checkbox', { name: /^Text/ }).check(); // the other kinds can still be chosen
+  await expect(hits).not.toHaveCount(1);
+  await page.goBack();
+  await expect(hits).toHaveCount(1);
+  await page.getByRole('link', { name: 'Remove all filters' }).click();
+  await expect(hits).not.toHaveCount(1);
+
+  await page.getByRole('combobox', { name: 'Sort by' }).selectOption('Name');
+  await expect(page).toHaveURL(/sort=/);
+  await expect(hits.first()).toHaveText('expenses.pdf')
+  await page.getByRole('combobox', { name: 'Sort by' }).selectOption('Relevance');
+  await expect(hits.first()).toHaveText('Holidays and leave');
+
+  const fold = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'Holidays and leave' }) }).getByRole('button').first();
+  await expect(fold).toHaveAttribute('aria-expanded', 'true'); // the best passage is open
+  await fold.click();
+  await expect(fold).toHaveAttribute('aria-expanded', 'false');
+  await expect(page.getByText('30 days of paid').first()).toBeHidden();
+});
+
+test('a result shows rendered Markdown and highlighted code', async ({ page, origin }) => {
+  await open(page, origin + '/#/search?q=length+notice+who+decides');
+  await expect(page.getByRole('table').first()).toContainText('Who decides');
+  await page.goto(origin + '/#/search?q=parcels+per+hour');
+  await expect(page.locator('pre code .token.keyword').first()).toHaveText('def');
+});
+
+test('a search is shown as an agent sees it', async ({ page, origin }) => {
+  await open(page, origin + '/#/search?q=parental+leave');
+  await page.getByRole('link', { name: 'As an agent sees it' }).click();
+  await expect(page.getByText(/"query": "parental leave"/)).toBeVisible();
+  await expect(page.getByText(/"results": \[/)).toBeVisible();
+  await expect(page.getByRole('heading', { name: /^Result .*tokens/ })).toBeVisible();
+  await page.getByRole('link', { name: 'Back to the results' }).click();
+  await expect(hit(page, 'Holidays and leave')).toBeVisible();
+});
+
+test('a document opens at the passage, with its contents', async ({ page, origin }) => {
+  await open(page, origin + '/#/search?q=test+of+a+restore+once+in+a+quarter');
+  await hit(page, 'Backups').click();
+  await expect(page.locator('.passage').first()).toBeInViewport();
+  const contents = page.getByRole('navigation', { name: 'Sections' });
+  await contents.getByRole('link', { name: 'Restore a backup' }).click();
+  await expect(page.getByRole('heading', { name: 'Restore a backup' })).toBeInViewport();
+  await page.goBack();
+  await page.getByRole('link', { name: /Documents for/ }).click();
+  await expect(hit(page, 'Backups')).toBeVisible();
+});
+
+test('a page of a PDF is named, and the original can be downloaded', async ({ page, origin }) => {
+  await open(page, origin + '/#/search?q=allowance+for+meals');
+  await expect(page.getByText('page 3').first()).toBeVisible();
+  await page.getByRole('main').getByRole('link', { name: 'expenses.pdf' }).first().click();
+  await expect(page.getByText('The allowance for meals').first()).toBeInViewport();
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Original' }).click();
+  expect((await download).suggestedFilename()).toBe('expenses.pdf');
+});
+
+test('with the keyboard alone, one searches, moves through the results, reads and comes back', async ({ page, origin }) => {
+  await open(page, origin);
+  await expect(query(page)).toBeFocused();
+  await page.keyboard.type('holidays');
+  await expect(page.getByRole('heading', { name: 'Documents for holidays' })).toBeAttached();
+  await page.keyboard.press('ArrowDown');
+  await expect(page.getByRole('heading', { level: 2 }).getByRole('link').first()).toBeFocused();
+  await page.keyboard.press('j');
+  await expect(page.getByRole('heading', { level: 2 }).getByRole('link').nth(1)).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(/#\/read\?/);
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(hit(page, 'Holidays and leave')).toBeVisible();
+  await page.keyboard.press('/');
+  await expect(query(page)).toBeFocused();
+  await page.keyboard.press('Tab'); // everything is in the order of the page, and visible
+  for (let i = 0; i < 12; i++) {
+    await expect(page.locator(':focus')).toBeInViewport();
+    await page.keyboard.press('Tab');
+  }
+  await page.getByRole('heading', { level: 2 }).getByRole('link').first().focus();
+  await page.keyboard.press('?');
+  await expect(page.getByRole('dialog')).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('dialog')).toBeHidden();
 });

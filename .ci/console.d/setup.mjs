@@ -8,10 +8,12 @@ import { indexed, serve } from './server.mjs';
 export default async function setup() {
   const work = process.env.CONSOLE_WORK, handbook = path.join(work, 'handbook'), foreign = path.join(work, 'foreign');
   cpSync(path.join(import.meta.dirname, 'handbook'), handbook, { recursive: true });
+  // Each page is long enough to be a passage of its own.
+  const rules = Array.from({ length: 24 }, (_, i) => `Rule ${i + 1}: keep the receipt of each payment, and write down for which order it was.`);
   writePDF(path.join(handbook, 'expenses.pdf'), [
-    ['Expenses', 'Claims are paid within ten days.'],
-    ['Travel', 'Trains are booked in second class. A taxi needs a receipt.'],
-    ['Meals', 'The allowance for meals is 28 euros a day.'],
+    ['Expenses', 'Claims are paid within ten days, also during holidays.', ...rules],
+    ['Travel', 'Trains are booked in second class. A taxi needs a reason.', ...rules],
+    ['Meals', 'The allowance for meals is 28 euros a day.', ...rules],
   ]);
   mkdirSync(foreign);
   writeHostile(foreign);

@@ -1,0 +1,47 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, open, test } from './console.mjs';
+import { folder, indexed } from './server.mjs';
+
+test('the sources are shown live, with what is left out', async ({ page, servers }) => {
+  const work = folder('sources'), garden = path.join(work, 'garden');
+  mkdirSync(garden);
+  writeFileSync(path.join(garden, 'roses.md'), '# Roses\n');
+  writeFileSync(path.join(garden, 'photo.jpg'), Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0]));
+  for (let i = 0; i < 120; i++) writeFileSync(path.join(garden, `.secret-${i}`), 'x');
+  const server = await servers.start([garden]);
+  await indexed(server);
+  await open(page, server.url + '/#/sources');
+  const source = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'garden' }) });
+  const documents = source.locator('dt', { hasText: 'Documents' }).locator('xpath=following-sibling::dd');
+  await expect(documents).toHaveText('1');
+  writeFileSync(path.join(garden, 'tulips.md'), '# Tulips\n'); // the page sees it by itself
+  await expect(documents).toHaveText('2');
+  rmSync(path.join(garden, 'roses.md'));
+  await expect(documents).toHaveText('1');
+
+  await source.getByRole('button', { name: /left out/ }).click();
+  const paths = source.getByRole('table').getByRole('row');
+  await expect(source.getByText('1 to 50 of 121')).toBeVisible();
+  await source.getByRole('link', { name: 'Next' }).click();
+  await expect(source.getByText('51 to 100 of 121')).toBeVisible();
+  await page.goBack();
+  await expect(source.getByText('1 to 50 of 121')).toBeVisible();
+  await source.getByRole('searchbox').fill('photo');
+  await expect(paths).toHaveCount(2); // with the head
+  await expect(paths.last()).toContainText('photo.jpg');
+  await page.reload(); // the address has the search
+  await expect(paths.last()).toContainText('photo.jpg');
+  await expect(paths).toHaveCount(2);
+});
+
+test('the connection is tested, and each client has its command', async ({ page, origin }) => {
+  await open(page, origin + '/#/connect');
+  await page.getByLabel('Search for').fill('holidays');
+  await page.getByRole('button', { name: 'Test the connection' }).click();
+  await expect(page.getByText('The connection works.')).toBeVisible();
+  await page.getByLabel('Filter the clients').fill('claude code');
+  await expect(page.getByRole('main')).toContainText(new RegExp(`(claude|knowhow) .*${origin}/mcp`));
+  await page.getByLabel('Filter the clients').fill('nobody has this client');
+  await expect(page.getByText(/^0 clients of/)).toBeVisible();
+});
