@@ -91,7 +91,7 @@ const NOTES = (() => {
     el('td', {}, d.type), el('td', {}, el('a', {href: at({collection: collectionOf(d), start: ''})}, collectionOf(d))),
     el('td', {class: 'tags'}, tagsOf(d).map(t => tagLink(t, collection))), el('td', {}, when(d.updated_at))));
     const title = el('h1', {tabindex: -1}, 'Knowledge base');
-    fill(ui.main, el('div', {class: 'head'}, title, writes() ? el('div', {class: 'row push'},
+    setChildren(ui.main, el('div', {class: 'head'}, title, writes() ? el('div', {class: 'row push'},
       el('a', {class: 'button primary', href: address('notes', {edit: 'new', collection})}, 'New note'), fileButton(collection)) : null),
     writes() ? el('p', {class: 'soft only-wide'}, 'Files can also be dropped anywhere on this page.') : null,
     newDraft(collection),
@@ -138,7 +138,7 @@ const NOTES = (() => {
     };
     draw(shownText);
     const collection = collectionOf(d), title = el('h1', {dir: 'auto', tabindex: -1}, d.title || 'Untitled');
-    fill(ui.main, back(collection), el('div', {class: 'head'}, title, mayWrite(collection) ? el('div', {class: 'row push'},
+    setChildren(ui.main, back(collection), el('div', {class: 'head'}, title, mayWrite(collection) ? el('div', {class: 'row push'},
       el('a', {class: 'button primary', href: address('notes', {edit: d.document_id})}, d.type === 'note' ? 'Edit' : 'Tags and collection'),
       el('button', {type: 'button', class: 'danger', onclick: () => askDelete(d, trouble)}, 'Delete')) : null),
     el('p', {class: 'soft'}, d.type, ' in ', el('a', {href: address('notes', {collection})}, collection), ' · changed ', when(d.updated_at),
@@ -160,7 +160,7 @@ const NOTES = (() => {
     } catch (e) {
       if (e.status !== 404 && e.status !== 400) throw e;
       const draft = drafts.find(id);
-      fill(ui.main, back(), el('h1', {tabindex: -1}, 'Not found'), el('p', {class: 'error'}, sentence(e.message)),
+      setChildren(ui.main, back(), el('h1', {tabindex: -1}, 'Not found'), el('p', {class: 'error'}, sentence(e.message)),
         draft && draft.text && [el('p', {}, 'Your changes to it are not saved:'), el('pre', {class: 'plain', dir: 'auto'}, draft.text),
           el('p', {}, copyButton(draft.text, 'Copy the text'))]);
       return null;
@@ -198,7 +198,7 @@ const NOTES = (() => {
     let old = null;
     if (!isNew && !(old = await find(id, signal))) return;
     if (!writes()) {
-      fill(ui.main, back(), el('p', {class: 'error'}, 'You may not change the knowledge base. An administrator gives the right to write.'));
+      setChildren(ui.main, back(), el('p', {class: 'error'}, 'You may not change the knowledge base. An administrator gives the right to write.'));
       return;
     }
     const isText = isNew || old.type === 'note';
@@ -276,7 +276,7 @@ const NOTES = (() => {
     };
     const field = (input, name, hint) => el('div', {class: 'field'}, el('label', {for: input.id}, name), input, hint ? el('p', {class: 'soft'}, hint) : null);
     const heading = el('h1', {tabindex: -1}, isNew ? 'New note' : isText ? 'Edit the note' : 'Tags and collection');
-    fill(ui.main, back(isNew ? '' : stored.collection), heading, changed() ? el('p', {class: 'notice'}, 'These changes are not saved yet.') : '',
+    setChildren(ui.main, back(isNew ? '' : stored.collection), heading, changed() ? el('p', {class: 'notice'}, 'These changes are not saved yet.') : '',
       el('form', {class: 'editor', onsubmit: e => { e.preventDefault(); submit(false); }},
         isText ? [field(title, 'Title'), el('div', {class: 'field'}, el('div', {class: 'head'}, el('label', {for: 'note-text'}, 'Text in Markdown'), toggle),
           el('div', {class: 'split'}, text, preview))] : el('p', {dir: 'auto'}, old.title),
@@ -473,7 +473,7 @@ const NOTES = (() => {
     const elsewhere = ui.parameters.id || ui.parameters.edit;
     ui.jobs.hidden = rows.length === 0 || Boolean(elsewhere) && working === 0;
     const focused = ui.jobs.contains(document.activeElement);
-    fill(ui.jobs, rows.length > 0 && el('details', {class: 'card', open: open === undefined ? working > 0 || uploads.some(u => u.state === 'failed') : open || working > 0 && !ui.working},
+    setChildren(ui.jobs, rows.length > 0 && el('details', {class: 'card', open: open === undefined ? working > 0 || uploads.some(u => u.state === 'failed') : open || working > 0 && !ui.working},
       el('summary', {}, 'Jobs' + (text ? ': ' + text : '')),
       scroller('Jobs', el('table', {}, el('caption', {class: 'unseen'}, 'Jobs'),
         el('thead', {}, el('tr', {}, ['Document', 'State', 'Added'].map(h => el('th', {scope: 'col'}, h)))), el('tbody', {}, rows)))));

@@ -69,7 +69,7 @@ const SOURCES = (() => {
     const endpoints = JSON.stringify(state.endpoints);
     if (ui.endpoints === endpoints) return;
     ui.endpoints = endpoints;
-    fill(ui.end, el('h2', {}, 'Endpoints'), state.endpoints.length ? scroller('MCP endpoints', el('table', {},
+    setChildren(ui.end, el('h2', {}, 'Endpoints'), state.endpoints.length ? scroller('MCP endpoints', el('table', {},
       el('caption', {class: 'unseen'}, 'MCP endpoints'),
       el('thead', {}, el('tr', {}, ['Address', 'Sources', 'Tools begin with', ''].map(h => h ? el('th', {scope: 'col'}, h) : el('td')))),
       el('tbody', {}, state.endpoints.map(e => el('tr', {}, el('td', {}, el('code', {}, location.origin + e.path)),
@@ -117,7 +117,7 @@ const SOURCES = (() => {
       if (text === drawn) return;
       drawn = text;
       const focused = facts.contains(document.activeElement);
-      fill(facts, about(s, out, part));
+      setChildren(facts, about(s, out, part));
       if (focused) facts.querySelector('a')?.focus();
     };
     return {node, update, leftOut};
@@ -187,7 +187,7 @@ const SOURCES = (() => {
       rows.replaceChildren(...page.paths.map(p => el('tr', {}, el('td', {dir: 'auto', class: 'path'}, p.path), el('td', {}, p.reason),
         el('td', {dir: 'auto'}, p.message ? sentence(p.message) : ''))));
       const link = (name, at) => el('a', {class: 'button', href: address('sources', {source: label, q: parameters.q, start: at})}, name);
-      fill(pages, start > 0 && link('Previous', Math.max(0, start - pageOf)), to < page.total && link('Next', to));
+      setChildren(pages, start > 0 && link('Previous', Math.max(0, start - pageOf)), to < page.total && link('Next', to));
     };
     return {node, show: shown};
   }
@@ -195,8 +195,8 @@ const SOURCES = (() => {
   return {name: 'sources', title: 'Sources', show, hide};
 })();
 
-// fill replaces what is in an element by children as in el.
-function fill(parent, ...children) {
+// setChildren replaces what is in an element by children as in el.
+function setChildren(parent, ...children) {
   parent.replaceChildren();
   return append(parent, children);
 }
