@@ -154,6 +154,28 @@ func TestPageText(t *testing.T) {
 	}
 }
 
+// All scripts have one scope, so a name is declared once: of two functions with the same
+// name, the later one would be called everywhere.
+func TestScriptNames(t *testing.T) {
+	declared := map[string]string{}
+	name := regexp.MustCompile(`(?m)^(?:async )?(?:const|let|var|function|class) (\w+)`)
+	for _, file := range scripts {
+		if strings.HasPrefix(file, "vendor/") {
+			continue
+		}
+		text, err := files.ReadFile("web/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range name.FindAllStringSubmatch(string(text), -1) {
+			if other := declared[m[1]]; other != "" {
+				t.Errorf("%s is declared in %s and in %s", m[1], other, file)
+			}
+			declared[m[1]] = file
+		}
+	}
+}
+
 // The page is sent compressed to clients that accept it, and not again to those that
 // have it.
 func TestPageSent(t *testing.T) {

@@ -9,6 +9,7 @@ const available = view => !view.available || Boolean(view.available(state));
 
 let shownView = null; // that is in #view
 let showing = null;   // cancels the requests of the address before
+let touched = false;  // whether somebody has typed a query before the state was there
 
 // show shows what the address names.
 async function show() {
@@ -17,13 +18,22 @@ async function show() {
   const signal = showing.signal, at = place();
   say('');
   try {
-    if (!state) state = await api.get('/console/status', {signal});
+    if (!state) {
+      if (!touched) $('query').value = at.parameters.q || '';
+      state = await api.get('/console/status', {signal});
+    }
+    if (touched) {
+      touched = false;
+      $('ask-token').hidden = true;
+      if ($('query').value.trim() !== (at.parameters.q || '')) return searchFor($('query').value);
+    }
     $('ask-token').hidden = true;
     $('view').hidden = false;
     const view = views.find(v => v.name === at.view && available(v)) || views.find(available);
     if (view !== shownView) {
       if (shownView && shownView.hide) shownView.hide();
       $('view').replaceChildren();
+      scrollTo(0, 0);
       document.body.dataset.view = view.name;
       shownView = view;
     }
@@ -44,6 +54,7 @@ function navigation(current) {
 // askToken asks for the token of the server, with a message about the one before.
 function askToken(message) {
   sessionStorage.removeItem('token');
+  sessionStorage.removeItem('recent'); // another person may go on
   if (shownView && shownView.hide) shownView.hide();
   shownView = state = null;
   $('view').replaceChildren();
@@ -67,7 +78,7 @@ const typed = debounce(() => searchFor($('query').value, true), 200);
 
 function searchFor(text, replace) {
   typed.cancel();
-  if (!state) return;
+  if (!state) return; // show searches it
   const at = place(), inSearch = shownView === SEARCH;
   const kept = inSearch ? at.parameters : {};
   if (inSearch && (kept.q || '') === text.trim()) {
@@ -77,7 +88,10 @@ function searchFor(text, replace) {
   go('search', Object.assign({}, kept, {q: text.trim(), start: ''}), replace && inSearch && Boolean(kept.q));
 }
 
-$('query').addEventListener('input', e => { if (!e.isComposing) typed(); });
+$('query').addEventListener('input', e => {
+  touched = !state;
+  if (!e.isComposing) typed();
+});
 $('query').addEventListener('compositionend', () => typed());
 $('search').addEventListener('submit', e => { e.preventDefault(); searchFor($('query').value); });
 
@@ -106,7 +120,7 @@ $('help-close').addEventListener('click', () => $('help').close());
 
 addEventListener('keydown', e => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || document.querySelector('dialog[open]')) return;
-  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) || e.target.isContentEditable;
+  const typing = e.target.matches('input:not([type=checkbox], [type=radio], [type=file]), select, textarea') || e.target.isContentEditable;
   if (!typing && e.key === '/' && $('ask-token').hidden) {
     e.preventDefault();
     $('query').focus();

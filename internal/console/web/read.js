@@ -20,8 +20,11 @@ const READ = {
     try {
       this.shown = await showDocument(root, p, signal);
     } catch (e) {
-      if (!signal.aborted) root.replaceChildren(backLink(p) || '');
-      throw e;
+      if (signal.aborted || e instanceof Unauthorized) throw e;
+      const title = el('h1', {tabindex: '-1'}, 'This document cannot be shown');
+      root.replaceChildren(...[backLink(p), title, el('p', null, 'It may have been moved or deleted, or you may not read it.'),
+        el('p', {class: 'soft', dir: 'auto'}, e.message)].filter(Boolean));
+      title.focus({preventScroll: true});
     }
   },
 
@@ -46,6 +49,7 @@ async function showDocument(root, p, signal) {
   const inside = source && path.startsWith(source.path + '/') ? path.slice(source.path.length + 1) : '';
   const link = inside ? linkFrom(inside, label) : null;
 
+  const options = {level: 2, link};
   const body = el('div', {class: 'body'}), earlier = el('p', {class: 'more'}), later = el('p', {class: 'more'});
   let start = 0, end = 0, rest = '', last = false; // what is shown, in bytes; the text that waits; whether it ends the document
   let at = Number(p.at) || 0, length = Number(p.len) || 0;
@@ -75,11 +79,13 @@ async function showDocument(root, p, signal) {
         const tail = blocks.pop();
         if (tail.raw.length < held) kept = text.slice(text.length - rawLength(text, tail.raw));
       }
-      const view = el('div', {class: 'markdown', dir: 'auto'});
+      const view = el('div', {class: 'markdown'});
       let from = offset, i = 0;
       for (const block of blocks) {
         const n = consumed(text, i, block.raw.length), to = from + byteLength(text.slice(i, i + n));
-        const node = renderBlock(block, {level: 2, link}, 0);
+        const isTitle = from === 0 && block.type === 'heading' && block.depth === 1 && block.text === about.title;
+        if (isTitle) options.level = 1; // the title of the page stands for it
+        const node = isTitle ? null : renderBlock(block, options, 0);
         if (node) {
           const e = typeof node === 'string' ? el('p', null, node) : node;
           mark(e, from, to);
@@ -90,6 +96,7 @@ async function showDocument(root, p, signal) {
       }
       if (kept) kept = text.slice(i);
       markWords(view, words);
+      view.dir = 'auto'; // at the end, see renderMarkdown
       return {box: append(box, view), kept};
     }
     const data = encode(text), size = data.length, decode = (a, b) => new TextDecoder('utf-8', {ignoreBOM: true}).decode(data.subarray(Math.max(a, 0), Math.max(b, 0)));

@@ -109,7 +109,7 @@ function blocksOf(text) {
 // link(address) returns the address of a link that is relative, null for none;
 // level is the level of the highest headings, 0 for paragraphs instead of headings.
 function renderMarkdown(text, options) {
-  const o = Object.assign({level: 2}, options), root = el('div', {class: 'markdown', dir: 'auto'});
+  const o = Object.assign({level: 2}, options), root = el('div', {class: 'markdown'});
   const blocks = blocksOf(text);
   if (!blocks) return append(root, renderPlain(text));
   for (const token of blocks) {
@@ -118,6 +118,7 @@ function renderMarkdown(text, options) {
     root.append(node);
     if (o.block) o.block(node, token);
   }
+  root.dir = 'auto'; // at the end: with it, each child that is added costs a walk over all
   return root;
 }
 
@@ -128,7 +129,8 @@ function renderBlock(t, o, depth) {
   switch (t.type) {
     case 'space': case 'def': return null;
     case 'heading': {
-      const level = Math.min(o.level + t.depth - 1, 6);
+      const level = Math.max(2, Math.min(o.level + t.depth - 1, 6, (o.above || 1) + 1)); // none is left out
+      o.above = level;
       return el(o.level ? 'h' + level : 'p', {class: 'h h' + t.depth}, renderInline(t.tokens, o, depth));
     }
     case 'paragraph': return el('p', null, renderInline(t.tokens, o, depth));

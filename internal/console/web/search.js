@@ -11,6 +11,9 @@ const groups = {in: 'Source', type: 'Kind', lang: 'Language', since: 'Changed'};
 // endpointOf returns the endpoint of one source, or the first one.
 const endpointOf = label => state.endpoints.find(e => (e.label || '') === (label || '')) || state.endpoints[0];
 
+// isAsked reports whether a source is asked at each search instead of being indexed.
+const isAsked = s => /^(fess|datasets|kb)$/.test(s.kind || '');
+
 const typeName = t => Object.hasOwn(types, t) ? types[t] : t;
 
 function languageName(code) {
@@ -52,8 +55,6 @@ const SEARCH = {
   name: 'search',
   title: 'Search',
   available: state => state.endpoints.length > 0,
-
-  hide() { this.latest = null; },
 
   async show(root, p, signal) {
     if (!p.q) return showStart(root, signal);
@@ -106,13 +107,13 @@ async function showStart(root, signal) {
   const links = list => el('ul', {class: 'chips'}, list);
   const chip = (text, p, note) => el('li', null, el('a', {href: address('search', p), dir: 'auto'}, text, note && el('small', null, ' ' + note)));
   const newest = el('section', {hidden: true}), searches = recent();
-  const sources = state.sources.filter(s => s.kind || s.documents).slice(0, 40);
+  const sources = state.sources.filter(s => isAsked(s) || s.documents).slice(0, 40);
   const documents = state.sources.reduce((n, s) => n + (s.documents || 0), 0);
   root.replaceChildren(append(el('div', {class: 'start'}),
     el('h1', null, 'Search ' + (documents ? plural(documents, 'document') : 'the documents')),
     el('p', {class: 'soft'}, 'You see what agents see: this page searches with the same tools. Press ', el('kbd', null, '/'), ' to type and ', el('kbd', null, '?'), ' for keys and operators.'),
-    searches.length && el('section', null, el('h2', null, 'Recent in this tab'), links(searches.map(q => chip(q, {q})))),
-    el('section', null, el('h2', null, 'Sources'), links(sources.map(s => chip(s.label, {q: '*', in: s.label, sort: 'timestamp.desc'}, s.kind || number(s.documents))))),
+    searches.length > 0 && el('section', null, el('h2', null, 'Recent in this tab'), links(searches.map(q => chip(q, {q})))),
+    el('section', null, el('h2', null, 'Sources'), links(sources.map(s => chip(s.label, {q: '*', in: s.label, sort: 'timestamp.desc'}, isAsked(s) ? s.kind : number(s.documents))))),
     newest));
   const call = callOf({q: '*', sort: 'timestamp.desc'});
   try {
@@ -139,7 +140,10 @@ async function showResults(root, p, signal) {
   const fields = ['label', 'filetype', 'lang'], ranges = Object.keys(times).map(t => 'timestamp:[now-' + t + ' TO *]');
   const ask = more => api.tool(endpoint.path, name, Object.assign({}, args, {pageSize, maxChars: passageChars,
     includeFields: ['title', 'score', 'filetype', 'mimetype', 'timestamp', 'url']}, more), {signal});
-  const page = await ask({facets: {field: fields, query: ranges, size: 20}});
+  const page = await ask({facets: {field: fields, query: ranges, size: 20}}).catch(e => {
+    if (!/facet/i.test(e.message)) throw e;
+    return ask(); // a source that is asked may not count
+  });
   if (signal.aborted) return;
   const took = performance.now() - began, words = matcher(p.q);
   const list = el('ol', {class: 'hits'}, page.results.map(hit => showHit(hit, p, words))), more = el('p', {class: 'more'});
@@ -162,7 +166,9 @@ async function showResults(root, p, signal) {
   const results = el('div', {class: 'results'}, el('h1', {class: 'unseen'}, 'Documents for ' + p.q), toolbar(p, el('p', {class: 'count'}, el('strong', null, count),
     el('span', {class: 'soft'}, page.allWords !== undefined && page.total ? ', ' + (page.allWords ? number(page.allWords) : 'none') + ' with all words' : '',
       ' · ' + (took < 1000 ? Math.round(took) + ' ms' : (took / 1000).toFixed(1) + ' s')))), notices(page, p), list, more);
+  const focused = root.contains(document.activeElement) ? document.activeElement.id : null;
   root.replaceChildren(el('div', {class: 'beside'}, filters(page.facets, p), results));
+  if (focused !== null) (focused && $(focused) || root.querySelector('.hit h2 a') || root).focus({preventScroll: true});
   announce(count);
   scrollTo(0, 0);
   await countOthers(root, page.facets, p, signal);
@@ -201,14 +207,14 @@ function filters(facets, p) {
   box.open = matchMedia('(min-width: 60rem)').matches || box.open;
   for (const [group, title] of Object.entries(groups)) box.append(el('fieldset', {'data-group': group}, el('legend', null, title), el('div')));
   if (activeFilters(p)) box.append(el('p', null, el('a', {href: address('search', {q: p.q, sort: p.sort})}, 'Remove all filters')));
-  for (const group of Object.keys(groups)) fill(box, group, values[group], p);
+  for (const group of Object.keys(groups)) fillGroup(box, group, values[group], p);
   return el('aside', {'aria-label': 'Filters'}, box);
 }
 
 const activeFilters = p => Object.keys(groups).reduce((n, g) => n + split(p[g]).length, 0);
 
-// fill writes the values of a group of filters.
-function fill(box, group, values, p) {
+// fillGroup writes the values of a group of filters.
+function fillGroup(box, group, values, p) {
   const fieldset = box.querySelector('[data-group=' + group + ']'), chosen = split(p[group]);
   const all = values.concat(chosen.filter(c => !values.some(v => v.value === c)).map(value => ({value, count: 0})));
   fieldset.hidden = all.length < 2 && chosen.length === 0 || group === 'since' && !all.some(v => v.count);
@@ -232,7 +238,7 @@ async function countOthers(root, facets, p, signal) {
     const {endpoint, name, args} = callOf(Object.assign({}, p, {[group]: ''}));
     const page = await api.tool(endpoint.path, name, Object.assign(args, {pageSize: 1, maxChars: 0, facets: {field: [fields[group]], size: 20}}), {signal});
     const box = root.querySelector('.filters');
-    if (box && page.facets && page.facets.fields[0]) fill(box, group, page.facets.fields[0].result, p);
+    if (box && page.facets && page.facets.fields[0]) fillGroup(box, group, page.facets.fields[0].result, p);
   }));
   if (SEARCH.focus && $(SEARCH.focus)) $(SEARCH.focus).focus({preventScroll: true});
   SEARCH.focus = null;
@@ -245,9 +251,9 @@ function showHit(hit, p, words) {
   const path = hit.path || hit.url || '', form = formOf(path, hit.mimetype);
   const sections = [];
   for (const passage of hit.passages || []) {
-    const last = sections.find(s => s.heading === passage.heading);
+    const last = sections.find(s => s.heading === passage.heading && s.page === passage.page);
     if (last) last.passages.push(passage);
-    else sections.push({heading: passage.heading, passages: [passage]});
+    else sections.push({heading: passage.heading, page: passage.page, passages: [passage]});
   }
   const title = hit.title || hit.path || hit.doc_id;
   const li = el('li', {class: 'hit'}, el('h2', {dir: 'auto'}, el('a', {href: open((hit.passages || [])[0])}, withMarks(title, words))),
@@ -267,21 +273,21 @@ let sectionNumber = 0; // for ids
 
 function showSection(section, isOpen, o) {
   const id = 'section-' + ++sectionNumber, body = el('div', {id, class: 'passages', hidden: !isOpen});
-  const headings = (section.heading || '').split(' > ').filter((h, i) => i > 0 || h !== o.title);
-  const page = section.passages[0].page;
-  const name = headings.length ? headings.map((h, i) => [i ? el('span', {class: 'soft'}, ' › ') : '', i === headings.length - 1 ? el('span', {class: 'last'}, h) : h]) : 'Beginning';
+  const headings = (section.heading || '').split(' > ').filter((h, i) => h && (i > 0 || h !== o.title));
+  const page = section.page;
+  const name = headings.length ? headings.map((h, i) => [i ? el('span', {class: 'soft'}, ' › ') : '', i === headings.length - 1 ? el('span', {class: 'last'}, h) : h]) : page ? '' : section.heading ? 'Beginning' : 'Open at this passage';
   const fill = () => {
     for (const passage of section.passages) body.append(showPassage(passage, o, section.heading));
   };
   const button = el('button', {type: 'button', class: 'fold', 'aria-expanded': String(isOpen), 'aria-controls': id,
-    'aria-label': 'Passage in ' + (headings.at(-1) || 'the beginning'), onclick: () => {
+    'aria-label': 'Passage in ' + (headings.at(-1) || (page ? 'page ' + page : 'this document')), onclick: () => {
       if (!body.firstChild) fill();
       body.hidden = !body.hidden;
       button.setAttribute('aria-expanded', String(!body.hidden));
     }}, icon('m9 6 6 6-6 6'));
   if (isOpen) fill();
   return el('div', {class: 'section'}, button, el('a', {class: 'heading', href: o.open(section.passages[0]), dir: 'auto'}, name,
-    page ? el('span', {class: 'badge'}, 'page ' + page) : ''), body);
+    page ? el('span', {class: 'badge'}, (name ? 'page ' : 'Page ') + page) : ''), body);
 }
 
 // showPassage renders a passage without its first line if that is the heading.
