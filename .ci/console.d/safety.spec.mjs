@@ -41,7 +41,7 @@ test('the page stays responsive with a line of 10 MB and Markdown nested 100,000
   const documents = folder('large');
   writeLarge(documents);
   const server = await servers.start([documents]);
-  await indexed(server);
+  await indexed(server, undefined, 3);
   for (const words of ['flamingo', 'cormorant']) {
     await open(page, server.url + '/');
     await search(page, words);

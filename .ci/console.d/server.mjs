@@ -37,14 +37,15 @@ export async function serve(args, { data = folder('data'), port = 0, embedder = 
 export const access = (data, ...args) =>
   execFileSync(knowhow, ['access', ...args, '--access', path.join(data, 'access.json')], { encoding: 'utf8', env: { HOME: work }, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
 
-// indexed waits until a server has indexed all its sources, and computed their vectors.
-export async function indexed(server, token) {
+// indexed waits until a server has indexed all its sources, with at least so many
+// documents together, and computed their vectors.
+export async function indexed(server, token, documents = 1) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   for (const until = Date.now() + 120_000; ;) {
     const answer = await fetch(server.url + '/console/status', { headers });
     if (answer.ok) {
       const { sources, vectors } = await answer.json();
-      if (sources.every(s => s.kind && !s.documents || s.documents > 0 && !s.indexing) && (!vectors || vectors.done === vectors.total)) return;
+      if (sources.reduce((n, s) => n + s.documents, 0) >= documents && sources.every(s => s.kind && !s.documents || s.documents > 0 && !s.indexing) && (!vectors || vectors.done === vectors.total)) return;
     }
     if (Date.now() > until) throw new Error('the sources are not indexed: ' + server.log());
     await new Promise(done => setTimeout(done, 50));

@@ -19,7 +19,7 @@ export default async function setup() {
   writeHostile(foreign);
   const server = await serve(['--tools', 'search,fess,kb', '--description', 'Rules and guides of the company', handbook, foreign, 'kb'],
     { embedder: 'builtin' });
-  await indexed(server);
+  await indexed(server, undefined, 17);
   process.env.CONSOLE_URL = server.url;
   return () => server.stop();
 }
