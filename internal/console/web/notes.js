@@ -423,6 +423,8 @@ const NOTES = (() => {
 
   let jobs = [];
 
+  let loaded = false; // whether the jobs were read before
+
   // watch looks at a job until it has ended.
   function watch(id, name, then) {
     watched.set(id, {name, then});
@@ -440,7 +442,8 @@ const NOTES = (() => {
   }
 
   async function loadJobs() {
-    const before = jobs;
+    const before = jobs, first = !loaded;
+    loaded = true;
     jobs = (await api.get(base + '/jobs?limit=20')).jobs;
     for (const j of jobs) {
       const w = watched.get(j.job_id);
@@ -451,7 +454,7 @@ const NOTES = (() => {
     }
     drawJobs();
     const ended = before.some(b => active(b) && jobs.some(j => j.job_id === b.job_id && !active(j)));
-    const fresh = jobs.some(j => j.status === 'done' && !before.some(b => b.job_id === j.job_id)) && before.length > 0;
+    const fresh = jobs.some(j => j.status === 'done' && !before.some(b => b.job_id === j.job_id)) && !first;
     if (ui && (ended || fresh) && !ui.parameters.edit && !ui.parameters.id) showList(ui.parameters, ui.signal).catch(e => fail(e, ui && ui.signal));
     clearTimeout(timer);
     if (watched.size || ui && jobs.some(active)) timer = setTimeout(look, document.hidden ? 5000 : 700);
