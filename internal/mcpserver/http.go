@@ -106,13 +106,6 @@ func (h *HTTPHandler) Route(path string) httpguard.Route {
 
 // ServeHTTP implements [http.Handler].
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.mu.Lock()
-	closed := h.closed
-	h.mu.Unlock()
-	if closed {
-		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, describe(shuttingDown()).wire())
-		return
-	}
 	if h.opts.Refused != nil {
 		u := &untaken{ResponseWriter: w}
 		defer func() {
@@ -121,6 +114,13 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 		w = u
+	}
+	h.mu.Lock()
+	closed := h.closed
+	h.mu.Unlock()
+	if closed {
+		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, describe(shuttingDown()).wire())
+		return
 	}
 	if h.pinned {
 		r.Header.Del(headerRevision) // the pinned revisions do not have this header
