@@ -343,7 +343,10 @@ func (c *teamClient) session(path string) string {
 	if id == "" {
 		return "none"
 	}
-	c.site.send(c.user, "POST", path, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id)
+	a = c.site.send(c.user, "POST", path, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id)
+	if a.status != http.StatusAccepted { // notifications are recorded only if they are refused
+		c.count(path, "POST")
+	}
 	c.mu.Lock()
 	c.sessions[path] = id
 	c.mu.Unlock()
