@@ -1005,9 +1005,10 @@ func (r *teamRun) one(c *teamClient, random *rand.Rand) {
 }
 
 // own reports whether marks are those of files that the user has uploaded when the user
-// might write to their collections: jobs have the names of files.
+// might write to their collections: jobs have the names of files, and errors of uploads
+// name the collection that the user has named.
 func own(name string, user int, found []string) bool {
-	if !strings.Contains(name, "job") {
+	if !strings.Contains(name, "job") && !strings.Contains(name, "upload") && !strings.HasPrefix(name, "PUT ") {
 		return false
 	}
 	c := &access.Caller{Rights: access.Rights{Write: teamRights(user, false).plus(teamRights(user, true)).write}}
