@@ -68,7 +68,7 @@ func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
 	table := users.New(t.Options)
 	s.guard.Routes = []httpguard.Route{table.Limited(kbserver.Route(kbserver.Options{Base: base,
 		TempDir: kb.Incoming(dir), MaxUpload: int64(o.MaxUpload), Log: s.log}))}
-	s.admit(table, baseState(base, table))
+	s.admit(table, baseState(base))
 	s.background = table.Run
 	s.public = "every machine that reaches this address can read and change the knowledge base: set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1"
 	return s.serve(ctx)

@@ -244,7 +244,7 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 		table.Route(mcpPath, func(w http.ResponseWriter, r *http.Request) { table.ServeMCP(w, r, "") }),
 		table.Limited(uploads.Route(uploadPath)),
 	}
-	s.admit(table, baseState(base, table))
+	s.admit(table, baseState(base))
 	s.background = func(ctx context.Context) {
 		v.checkEngine(ctx, base)
 		table.Run(ctx)
@@ -288,14 +288,9 @@ func (w kbView) MCP(string) *users.MCP {
 }
 
 // baseState returns the options of metrics that describe a knowledge base.
-func baseState(base kb.Base, table *users.Table) metrics.Options {
+func baseState(base kb.Base) metrics.Options {
 	status := func(ctx context.Context) (*kb.Status, error) { return base.Status(access.With(ctx, nil)) }
 	return metrics.Options{
-		Version: version(),
-		Activity: func() metrics.Activity {
-			sessions, streams := table.Sessions()
-			return metrics.Activity{Calls: table.Calls(), Sessions: sessions, Streams: streams}
-		},
 		Jobs: func(ctx context.Context) (metrics.Jobs, error) {
 			s, err := status(ctx)
 			if err != nil {

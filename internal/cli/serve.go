@@ -89,8 +89,9 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 		background.Go(func() { watch(watching) })
 	}
 	return service.Run(ctx, func(ctx context.Context, begin func()) error {
-		s.mcp, s.path = service.MCP(), serving.MCPPath
+		s.path = serving.MCPPath
 		if s.stdio {
+			s.mcp = service.MCP()
 			begin()
 			return s.serve(ctx)
 		}

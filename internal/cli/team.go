@@ -25,7 +25,7 @@ import (
 
 // teamFlags are about the users of a server.
 type teamFlags struct {
-	Access    filePath `flag:"access" value:"FILE" env:"KNOWHOW_ACCESS" help:"users and their rights, see \"knowhow access\"; by default access.json in the data folder, if it exists"`
+	accessFlag
 	Issuer    string   `flag:"oauth-issuer" value:"URL" env:"KNOWHOW_OAUTH_ISSUER" help:"accept access tokens (JWT) of this issuer; the access file gives its users and groups their rights"`
 	Audience  string   `flag:"oauth-audience" value:"URI" env:"KNOWHOW_OAUTH_AUDIENCE" help:"audience of these tokens, besides the public URL of the server"`
 	Claim     string   `flag:"oauth-claim" value:"NAME" env:"KNOWHOW_OAUTH_CLAIM" default:"groups" help:"claim with the groups of the user"`
@@ -180,6 +180,11 @@ func (s *server) publicURL(ctx context.Context, public string) (string, error) {
 // admit makes the server serve the users of a table, with metrics of its state.
 func (s *server) admit(table *users.Table, state metrics.Options) {
 	t := s.team
+	state.Version, state.Log = version(), s.log
+	state.Activity = func() metrics.Activity {
+		sessions, streams := table.Sessions()
+		return metrics.Activity{Calls: table.Calls(), Sessions: sessions, Streams: streams}
+	}
 	t.metrics = metrics.New(state)
 	s.guard.Refused = table.Refused
 	s.guard.Authenticate = table.Authenticate

@@ -19,8 +19,6 @@ const (
 	longBodyTime    = time.Hour        // for all of a LongBody
 	endTime         = 5 * time.Second  // for the response when the context that Authenticate returned has ended
 
-	maxRefused = 8 << 20 // maximum bytes of a body that are read before its request is refused
-
 	maxBodies  = 64 << 20        // maximum bytes of all bodies that [ReadBody] returned for running requests
 	freeBody   = 16 << 10        // maximum bytes of a body that is not counted
 	budgetTime = 5 * time.Second // how long a request waits for a part of maxBodies
@@ -36,6 +34,10 @@ const (
 func limitBody(w http.ResponseWriter, r *http.Request, d time.Duration) bool {
 	return r.ContentLength != 0 && http.NewResponseController(w).SetReadDeadline(time.Now().Add(d)) == nil
 }
+
+// MaxDrained is how much of the body of a refused request is usually read with [Drain],
+// in bytes.
+const MaxDrained = 8 << 20
 
 // Drain reads the rest of the body of a request that will be refused, at most
 // limit bytes and for at most 5 seconds. Many clients read the response only

@@ -11,7 +11,6 @@ package httpguard
 
 import (
 	"context"
-	"crypto/sha256"
 	"io"
 	"log/slog"
 	"maps"
@@ -149,7 +148,6 @@ type Refusal struct {
 // A Server serves routes to authorized clients. Create one with [New].
 type Server struct {
 	o       Options
-	token   [sha256.Size]byte // hashes have the same length, so comparing them takes constant time
 	health  Route
 	nothing Route // of paths without a route
 
@@ -176,7 +174,7 @@ func New(o Options) *Server {
 	// Clients look for metadata there, and must learn without a token that there
 	// is none.
 	o.Routes = append(o.Routes, Route{Path: wellKnownPath, Tree: true, Open: true, Refuse: o.Refuse})
-	s := &Server{o: o, token: sha256.Sum256([]byte(o.Token)), bodies: semaphore.NewWeighted(maxBodies)}
+	s := &Server{o: o, bodies: semaphore.NewWeighted(maxBodies)}
 	s.health = Route{Path: HealthPath, Open: true, Handler: http.HandlerFunc(s.serveHealth), Refuse: o.Refuse}
 	s.nothing = Route{Refuse: o.Refuse}
 	return s
@@ -217,10 +215,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	held := &held{budget: s.bodies}
 	defer func() { held.release(held.bytes) }()
 	defer limitEnd(ctx, w, r)()
-	answer := &answer{ResponseWriter: w}
+	answer := &Answer{ResponseWriter: w}
 	route.Handler.ServeHTTP(answer, r.WithContext(context.WithValue(ctx, heldKey{}, held)))
-	if message := noted[answer.status]; message != "" {
-		s.refusals.log(s.o.Log, slog.LevelWarn, r, answer.status, message)
+	if message := noted[answer.Status]; message != "" {
+		s.refusals.log(s.o.Log, slog.LevelWarn, r, answer.Status, message)
 	}
 }
 
@@ -283,7 +281,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, write RefuseFunc
 	if s.o.Refused != nil {
 		s.o.Refused(r, f.Status)
 	}
-	Drain(w, r, maxRefused)
+	Drain(w, r, MaxDrained)
 	write(w, r, f)
 }
 
@@ -308,7 +306,7 @@ func (s *Server) notFound() Refusal {
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		Drain(w, r, maxRefused)
+		Drain(w, r, MaxDrained)
 		s.o.Refuse(w, r, Refusal{Reason: WrongMethod, Status: http.StatusMethodNotAllowed,
 			Message: "this method is not allowed here, use GET or HEAD"})
 		return

@@ -102,18 +102,19 @@ func (l *serverLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An answer is a response whose status is remembered.
-type answer struct {
+// An Answer is a response whose status is remembered.
+type Answer struct {
 	http.ResponseWriter
-	status int // 0 before the header is written, or for 200 that was not set
+	Status int // 0 before the header is written, or for 200 that was not set
 }
 
-func (a *answer) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
+// WriteHeader implements [http.ResponseWriter].
+func (a *Answer) WriteHeader(status int) {
+	if a.Status == 0 {
+		a.Status = status
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap is for [http.ResponseController].
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *Answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -158,14 +158,11 @@ type apiError struct {
 	Message string `json:"message"`
 }
 
-// maxDrained is how much of a refused body is read, in bytes.
-const maxDrained = 8 << 20
-
 // serve stores the body of a PUT as the file of an upload.
 func (a *Uploads) serve(w http.ResponseWriter, r *http.Request, id string) {
 	if r.Method != http.MethodPut {
 		w.Header().Set("Allow", http.MethodPut)
-		httpguard.Drain(w, r, maxDrained)
+		httpguard.Drain(w, r, httpguard.MaxDrained)
 		writeJSON(w, http.StatusMethodNotAllowed, errorBody{apiError{"METHOD_NOT_ALLOWED", "send the file with PUT"}})
 		return
 	}
@@ -174,7 +171,7 @@ func (a *Uploads) serve(w http.ResponseWriter, r *http.Request, id string) {
 		writeJSON(w, http.StatusOK, state)
 		return
 	}
-	httpguard.Drain(w, r, maxDrained)
+	httpguard.Drain(w, r, httpguard.MaxDrained)
 	for _, k := range []struct {
 		kind   error
 		status int

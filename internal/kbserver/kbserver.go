@@ -235,13 +235,9 @@ func (c *call) fail(err error) {
 		c.o.Log.Error("a request of the knowledge base API failed", "method", c.r.Method, "status", f.status, "error",
 			err)
 	}
-	httpguard.Drain(c.w, c.r, maxDrained)
+	httpguard.Drain(c.w, c.r, httpguard.MaxDrained)
 	write(c.w, f.status, errorOf(f.code, f.message))
 }
-
-// maxDrained is the maximum length of a body that is read before its request is
-// refused, in bytes. See [httpguard.Drain].
-const maxDrained = 8 << 20
 
 // errorOf returns the body of an error.
 func errorOf(code, message string) any {

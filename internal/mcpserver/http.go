@@ -107,10 +107,10 @@ func (h *HTTPHandler) Route(path string) httpguard.Route {
 // ServeHTTP implements [http.Handler].
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.opts.Refused != nil {
-		u := &untaken{ResponseWriter: w}
+		u := &untaken{Answer: httpguard.Answer{ResponseWriter: w}}
 		defer func() {
 			if !u.taken {
-				h.opts.Refused(r, cmp.Or(u.status, http.StatusOK), u.code)
+				h.opts.Refused(r, cmp.Or(u.Status, http.StatusOK), u.code)
 			}
 		}()
 		w = u
@@ -139,19 +139,10 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // An untaken is the response to an HTTP request until one of its calls is passed on.
 type untaken struct {
-	http.ResponseWriter
-	taken  bool
-	status int
-	code   int64 // of the JSON-RPC error
+	httpguard.Answer
+	taken bool
+	code  int64 // of the JSON-RPC error
 }
-
-func (u *untaken) WriteHeader(status int) {
-	u.status = cmp.Or(u.status, status)
-	u.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap is for [http.ResponseController].
-func (u *untaken) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
 // take registers the calls of a payload; see conn.take. w is the response to the HTTP
 // request.

@@ -10,7 +10,6 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
-	"github.com/knowhow-mcp/knowhow/internal/source"
 )
 
 const (
@@ -45,7 +44,7 @@ func (s *Server) similar(ctx context.Context, id string) ([]console.Similar, err
 // returns those that it found before.
 func (v *view) similar(ctx context.Context, of *search.Hit) (found []console.Similar, err error) {
 	q := search.ChunkQuery{Ranking: search.ByMeaning, Top: similarChunks}
-	if q.Labels, q.Written, err = v.stored(ctx); err != nil || len(q.Labels) == 0 {
+	if q.Labels, q.Written, err = v.storedLabels(ctx); err != nil || len(q.Labels) == 0 {
 		return nil, err
 	}
 	text, err := v.documents.ReadText(ctx, of.ID, nil, 0, similarText)
@@ -83,20 +82,12 @@ func (v *view) similar(ctx context.Context, of *search.Hit) (found []console.Sim
 	return found, nil
 }
 
-// stored returns the labels of the documents of the view that the data folder has, and
-// those of them of which only the documents count that users wrote.
-func (v *view) stored(ctx context.Context) (labels, written []string, err error) {
-	labels = Labels(Indexed(v.sources))
-	for _, src := range v.sources {
-		kind, collection := source.KindOf(src.Path)
-		switch kind {
-		case source.Indexed:
-			continue
-		case source.Notes:
-		default:
-			collection = src.Label
-		}
-		collections, err := v.collections(collection)(ctx)
+// storedLabels returns the labels of the documents of the view that the data folder has,
+// and those of them of which only the documents count that users wrote.
+func (v *view) storedLabels(ctx context.Context) (labels, written []string, err error) {
+	labels, notes := v.stored(v.sources)
+	for _, n := range notes {
+		collections, err := n.Collections(ctx)
 		if err != nil {
 			return nil, nil, err
 		}

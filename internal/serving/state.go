@@ -9,15 +9,10 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/metrics"
 )
 
-// State returns the options of metrics that describe the state of the server.
+// State returns the options of metrics that describe the documents of the server.
 func (s *Server) State() metrics.Options {
 	return metrics.Options{
-		Version: s.o.Version,
 		Tools:   s.toolNames(),
-		Activity: func() metrics.Activity {
-			sessions, streams := s.users.Sessions()
-			return metrics.Activity{Calls: s.users.Calls(), Sessions: sessions, Streams: streams}
-		},
 		Sources: s.sourceState,
 		Jobs: func(ctx context.Context) (metrics.Jobs, error) {
 			status, err := s.base.Status(access.With(ctx, nil)) // the jobs of all users
@@ -38,7 +33,6 @@ func (s *Server) State() metrics.Options {
 			_, err := s.o.Folder.Service().Health(ctx)
 			return err
 		},
-		Log: s.o.Log,
 	}
 }
 

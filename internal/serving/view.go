@@ -66,9 +66,29 @@ func (s *Server) readable(c *access.Caller, src document.Source) bool {
 // over returns the documents of some of the sources of the view.
 func (v *view) over(sources []document.Source) scope.Service {
 	own := federated.Member{Labels: Labels(sources)} // in the data folder
-	var labels []string
-	var of, notes []scope.Notes // of come first: a collection belongs to the source that has its label
 	var asked []federated.Member
+	for _, src := range sources {
+		if service := v.o.Asked[src.Label]; service != nil {
+			one := []string{src.Label}
+			asked = append(asked, federated.Member{Labels: one, Sources: one, Service: service})
+		} else {
+			own.Sources = append(own.Sources, src.Label)
+		}
+	}
+	labels, notes := v.stored(sources)
+	documents := scope.Service(scope.WithNotes(v.o.Folder.Service(), labels, notes))
+	if asked != nil {
+		own.Service = documents
+		documents = federated.New(federated.Options{Members: append([]federated.Member{own}, asked...),
+			Timeout: v.o.SourceTimeout, Log: v.o.Log})
+	}
+	return recorded{documents, Labels(sources)}
+}
+
+// stored returns what the data folder has of sources: the labels of which it has all
+// documents, and the notes of the others.
+func (v *view) stored(sources []document.Source) (labels []string, notes []scope.Notes) {
+	var of []scope.Notes // come first: a collection belongs to the source that has its label
 	for _, src := range sources {
 		switch kind, collection := source.KindOf(src.Path); kind {
 		case source.Indexed:
@@ -78,20 +98,8 @@ func (v *view) over(sources []document.Source) scope.Service {
 		default: // the notes of that collection, but no files: another process may have indexed a folder with the label
 			of = append(of, scope.Notes{Label: src.Label, Collections: v.collections(src.Label)})
 		}
-		if service := v.o.Asked[src.Label]; service != nil {
-			one := []string{src.Label}
-			asked = append(asked, federated.Member{Labels: one, Sources: one, Service: service})
-		} else {
-			own.Sources = append(own.Sources, src.Label)
-		}
 	}
-	documents := scope.Service(scope.WithNotes(v.o.Folder.Service(), labels, append(of, notes...)))
-	if asked != nil {
-		own.Service = documents
-		documents = federated.New(federated.Options{Members: append([]federated.Member{own}, asked...),
-			Timeout: v.o.SourceTimeout, Log: v.o.Log})
-	}
-	return recorded{documents, Labels(sources)}
+	return labels, append(of, notes...)
 }
 
 // collections returns the function that lists the labels of a collection, or of all

@@ -81,8 +81,13 @@ func (u *User) refused(r *http.Request, status int, code int64) {
 	if status < 400 && code != 0 {
 		call.Status = int(code)
 	}
-	if err := u.table.o.Calls.record(call, ""); err != nil {
-		u.table.o.Log.Error("recording a refused request", "error", err)
+	u.table.note(call)
+}
+
+// note records a call that has been answered already.
+func (t *Table) note(call *audit.Call) {
+	if err := t.o.Calls.record(call, ""); err != nil {
+		t.o.Log.Error("recording a request", "path", call.Path, "error", err)
 	}
 }
 
@@ -106,9 +111,7 @@ func (t *Table) Refused(r *http.Request, status int) {
 	}
 	call := t.requested(r)
 	call.Status = status
-	if err := t.o.Calls.record(call, ""); err != nil {
-		t.o.Log.Error("recording a refused request", "error", err)
-	}
+	t.note(call)
 }
 
 // Limited returns the route with a handler that is subject to the limits of the caller
@@ -148,12 +151,10 @@ func (t *Table) Stream(route httpguard.Route) httpguard.Route {
 			t.refuse(w, r, route.Refuse, err)
 			return
 		}
-		u, call, out := t.User(r.Context()), t.requested(r), &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		u, call, out := t.User(r.Context()), t.requested(r), &httpguard.Answer{ResponseWriter: w}
 		defer func() {
-			call.Status, call.Took = out.status, time.Since(call.Time)
-			if err := t.o.Calls.record(call, ""); err != nil {
-				t.o.Log.Error("recording a stream", "error", err)
-			}
+			call.Status, call.Took = cmp.Or(out.Status, http.StatusOK), time.Since(call.Time)
+			t.note(call)
 		}()
 		defer u.streams.Add(-1)
 		if u.streams.Add(1) > maxStreams {
@@ -165,21 +166,6 @@ func (t *Table) Stream(route httpguard.Route) httpguard.Route {
 	return route
 }
 
-// A statusWriter is a response that knows its status.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap returns the response for [http.ResponseController].
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
 // refuse refuses a request because of an error.
 func (t *Table) refuse(w http.ResponseWriter, r *http.Request, write httpguard.RefuseFunc, err error) {
 	f := httpguard.Refusal{Reason: httpguard.Unavailable, Status: http.StatusServiceUnavailable,
@@ -189,9 +175,6 @@ func (t *Table) refuse(w http.ResponseWriter, r *http.Request, write httpguard.R
 	}
 	seconds := math.Ceil(cmp.Or(mcpserver.RetryAfter(err), time.Second).Seconds())
 	w.Header().Set("Retry-After", fmt.Sprint(int(seconds)))
-	httpguard.Drain(w, r, maxDrained)
+	httpguard.Drain(w, r, httpguard.MaxDrained)
 	write(w, r, f)
 }
-
-// maxDrained is how much of the body of a refused request is read, in bytes.
-const maxDrained = 8 << 20
