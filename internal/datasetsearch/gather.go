@@ -76,6 +76,13 @@ func (e *evaluator) allowed(ctx context.Context, q search.Query) (segment.Docs, 
 		}
 		docs.And(some)
 	}
+	if filter := q.Text.Filter(); filter != nil {
+		some, err := e.matcher.Eval(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		docs.And(some.Docs)
+	}
 	return docs, nil
 }
 

@@ -150,17 +150,13 @@ func (s *Source) answers(ctx context.Context, q search.Query, words []string) (*
 	start, num := q.Start, q.Num
 	q.Start, q.Num = 0, start+num
 	some := q
-	some.Text = query.AnyOf(words)
+	some.Text = q.Text.AnyOf(words)
 	page, err := s.pages(ctx, some)
 	if err != nil {
 		return nil, err
 	}
 	q.Facets = nil
-	each := make([]string, len(words))
-	for i, w := range words {
-		each[i] = query.Quote(w)
-	}
-	if q.Text, err = query.Parse(strings.Join(each, " ")); err != nil {
+	if q.Text, err = q.Text.AllOf(words); err != nil {
 		return nil, err
 	}
 	all, err := s.pages(ctx, q)
@@ -182,8 +178,15 @@ func (s *Source) answers(ctx context.Context, q search.Query, words []string) (*
 // [query.Text.WithLabel]. It looks for them in what package fess sends of the text: where
 // that normalizes white space and removes operators, a word may become a condition.
 func (s *Source) resolve(t query.Text) (query.Text, bool, error) {
-	if strings.TrimSpace(t.String()) == "" {
+	theirs := func(id string) string {
+		id, _ = s.ids.get(id)
+		return id
+	}
+	switch {
+	case strings.TrimSpace(t.String()) == "":
 		return t, true, nil
+	case t.Kind() == query.Words:
+		return t.WithLabel(s.label, theirs)
 	}
 	guarded, err := query.Guard(t.String())
 	if err != nil {
@@ -193,10 +196,7 @@ func (s *Source) resolve(t query.Text) (query.Text, bool, error) {
 	if err != nil {
 		return t, false, err
 	}
-	resolved, ok, err := sent.WithLabel(s.label, func(id string) string {
-		theirs, _ := s.ids.get(id)
-		return theirs
-	})
+	resolved, ok, err := sent.WithLabel(s.label, theirs)
 	if ok && resolved.Equal(sent) {
 		return t, true, nil
 	}

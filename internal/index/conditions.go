@@ -4,21 +4,26 @@ import (
 	"encoding/json"
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
 // conditions restrict a search to documents with one of the labels, one of the
-// languages, all of the tags and all of the options ([search.Query]). A nil list is
-// no condition. Of the labels in written, only documents that users wrote meet the
-// conditions.
-type conditions struct{ labels, langs, tags, written, options []string }
+// languages, all of the tags and all of the options ([search.Query]), which match the
+// filter ([query.Text.Filter]). A nil list or filter is no condition. Of the labels in
+// written, only documents that users wrote meet the conditions.
+type conditions struct {
+	labels, langs, tags, written, options []string
+	filter                                query.Node
+}
 
 // conditionsOf returns the conditions of a query.
 func conditionsOf(q search.Query) conditions {
-	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags, written: q.Written, options: q.Text.Options()}
+	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags, written: q.Written, options: q.Text.Options(),
+		filter: q.Text.Filter()}
 }
 
-// key returns a text that differs for different conditions.
+// key returns a text that differs for different conditions beside the filter.
 func (c conditions) key() string {
 	b, _ := json.Marshal([5][]string{c.labels, c.langs, c.tags, c.written, c.options}) // strings always marshal
 	return string(b)
@@ -26,10 +31,11 @@ func (c conditions) key() string {
 
 // beyondLabels reports whether there are conditions beside the labels.
 func (c conditions) beyondLabels() bool {
-	return c.langs != nil || len(c.tags) > 0 || len(c.written) > 0 || len(c.options) > 0
+	return c.langs != nil || len(c.tags) > 0 || len(c.written) > 0 || len(c.options) > 0 ||
+		c.filter != nil
 }
 
-// where returns the conditions except options as an SQL expression over the table docs, which
+// where returns the conditions except options and filter as an SQL expression over the table docs, which
 // must have the alias d, and the arguments of the expression.
 func (c conditions) where() (where string, args []any) {
 	where = "1"

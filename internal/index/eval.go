@@ -27,8 +27,9 @@ type evaluator struct {
 	until   time.Time // the end of matching and ranking
 	ended   bool      // the time for the search was over before everything was evaluated
 
-	m       *matched      // what the request that was gathered last matches
-	vectors *vectors.View // of the labels of the view; nil until they are needed
+	m        *matched      // what the request that was gathered last matches
+	filtered segment.Docs  // that meet the conditions of the search with its filter; nil until they are needed
+	vectors  *vectors.View // of the labels of the view; nil until they are needed
 }
 
 // timedOut reports whether err means that the time for the search is over, and
@@ -65,7 +66,7 @@ func (x *Index) evaluate(ctx context.Context, tx *database.Prepared, labels []st
 // every returns the documents that meet conditions. The labels are those of the
 // view, or nil. The result must not be changed.
 func (e *evaluator) every(ctx context.Context, c conditions) (segment.Docs, error) {
-	return segments.Remember(&e.view.Memo, c.key(), func() (segment.Docs, error) {
+	docs, err := segments.Remember(&e.view.Memo, c.key(), func() (segment.Docs, error) {
 		docs := e.view.All()
 		if c.langs != nil {
 			some, err := e.selected(ctx, "lang", func(lang string) bool { return slices.Contains(c.langs, lang) })
@@ -101,6 +102,18 @@ func (e *evaluator) every(ctx context.Context, c conditions) (segment.Docs, erro
 		}
 		return docs, nil
 	})
+	if err != nil || c.filter == nil {
+		return docs, err
+	}
+	if e.filtered == nil { // not in the memo: dates may be relative to now
+		some, err := e.matcher.Eval(ctx, c.filter)
+		if err != nil {
+			return nil, err
+		}
+		some.Docs.And(docs)
+		e.filtered = some.Docs
+	}
+	return e.filtered, nil
 }
 
 // written returns the documents of the view without the files of sources with one

@@ -52,7 +52,7 @@ func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 	if err := (search.Query{Text: q.Text, Num: q.Top}).Validate(nil); err != nil {
 		return nil, err
 	}
-	if v := x.embedder; v != nil && q.Ranking == search.ByMeaning && embed.Foreign(v, q.Text.String()) {
+	if v := x.embedder; v != nil && q.Ranking == search.ByMeaning && embed.Foreign(v, q.Text.Plain()) {
 		return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w",
 			errkind.Unsupported)
 	}

@@ -61,7 +61,7 @@ func (s *Store) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 			switch {
 			case !s.HasVectors():
 				return errNoVectors
-			case embed.Foreign(e, q.Text.String()):
+			case embed.Foreign(e, q.Text.Plain()):
 				return fmt.Errorf("the model does not know the language of this text: search by words: %w",
 					errkind.Unsupported)
 			}
@@ -504,7 +504,8 @@ func (f *finding) nearest(ctx context.Context, r *retrieval.Request, n int) (obj
 		}
 	}
 	filter := filters(r.Labels, nil, labels)
-	if r.Langs != nil || len(tags) > 0 || len(r.Written) > 0 || len(r.Text.Options()) > 0 {
+	if r.Langs != nil || len(tags) > 0 || len(r.Written) > 0 || len(r.Text.Options()) > 0 ||
+		r.Text.Filter() != nil {
 		allowed, err := f.allowed(ctx)
 		if err != nil {
 			return nil, err

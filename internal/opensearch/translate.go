@@ -88,6 +88,13 @@ func (s *Store) matching(r *retrieval.Request, langs []analysis.Language) (*matc
 			m.filter = append(m.filter, none())
 		}
 	}
+	if filter := r.Text.Filter(); filter != nil {
+		part, err := t.node(filter)
+		if err != nil {
+			return nil, err
+		}
+		m.filter = append(m.filter, part.query)
+	}
 	var err error
 	switch p := r.Plan; {
 	case p == nil || p.Everything():

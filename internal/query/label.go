@@ -24,7 +24,11 @@ func (t Text) WithLabels(label string, others []string) (u Text, ok bool, err er
 
 // resolved returns the text that a resolver makes of t.
 func (t Text) resolved(r *resolver) (u Text, ok bool, err error) {
-	n := r.resolve(t.Tree())
+	conditions := t.Tree()
+	if t.filter.tree != nil { // words are no conditions on labels
+		conditions = t.filter.tree
+	}
+	n := r.resolve(conditions)
 	switch {
 	case !r.found:
 		return t, true, nil
@@ -32,11 +36,20 @@ func (t Text) resolved(r *resolver) (u Text, ok bool, err error) {
 		return Text{}, false, nil
 	}
 	var b strings.Builder
-	writeNode(&b, n)
-	if u, err = Parse(b.String()); err != nil {
+	switch _, all := n.(All); {
+	case t.filter.tree == nil:
+		writeNode(&b, n)
+		u, err = Parse(b.String())
+	case all:
+		u, err = Parse(t.Plain())
+	default:
+		writeGroup(&b, n)
+		u, err = withFilter(t.words, b.String())
+	}
+	if err != nil {
 		return Text{}, false, err // the text is too long in this form
 	}
-	u.typed, u.options, u.relaxed = t.typed, t.options, t.relaxed
+	u.typed, u.filter.typed, u.options, u.relaxed = t.typed, t.filter.typed, t.options, t.relaxed
 	return u, true, nil
 }
 

@@ -11,11 +11,11 @@ import (
 // as --amend, $HOME, TCP/IP and key=value, are names.
 func (t Text) Literals() (words map[string]bool, rest string) {
 	if t.kind != Words {
-		return nil, t.typed
+		return nil, t.Question()
 	}
 	var others []string
 	words = map[string]bool{}
-	for _, part := range Fields(t.typed) {
+	for _, part := range Fields(t.Question()) {
 		if !isLiteral(part) {
 			others = append(others, part)
 			continue

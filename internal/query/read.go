@@ -24,7 +24,14 @@ import (
 // bytes, Read returns the words of the first 10,000 bytes that begin with a word. A
 // text without a letter or digit, unless it asks for everything with an asterisk, is
 // an error of kind errkind.Invalid.
+//
+// Beside such words or such a sentence, a text may have conditions on fields without
+// words of documents, such as filetype:pdf, or label:a in parentheses with OR and
+// label:b: these are [Text.Filter], and the words mean what they mean without them.
 func Read(s string) (Text, error) {
+	if t, ok := readFiltered(s); ok {
+		return t, nil
+	}
 	text, relaxed, err := read(s)
 	if err != nil {
 		return Text{}, err

@@ -15,6 +15,7 @@ type Text struct {
 	words   []string
 	options []string
 	relaxed bool
+	filter  filter
 }
 
 // A Kind classifies the text of a query.
@@ -70,9 +71,12 @@ func MustParse(s string) Text {
 
 // AnyOf returns a query for documents with any of some words, of which it uses the
 // first 500. Repeated words count once. Without words, it asks for everything.
-func AnyOf(words []string) Text {
+func AnyOf(words []string) Text { return anyWithin(words, "") }
+
+// anyWithin is AnyOf with conditions in the query language, "" for none.
+func anyWithin(words []string, conditions string) Text {
 	for words = words[:min(len(words), maxAny)]; ; words = words[:len(words)/2] {
-		t, err := Parse(anyOf(words))
+		t, err := Parse(strings.TrimSpace(anyOf(words) + " " + conditions))
 		if err == nil {
 			return t
 		}
@@ -93,7 +97,7 @@ func (t Text) Typed() string { return t.typed }
 // Kind returns what t consists of.
 func (t Text) Kind() Kind { return t.kind }
 
-// Tree returns the parsed query.
+// Tree returns the parsed query, with the conditions of [Text.Filter].
 func (t Text) Tree() Node {
 	if t.tree == nil {
 		return All{}
@@ -125,7 +129,8 @@ func (t Text) Relaxed() bool { return t.relaxed }
 
 // Equal reports whether two texts mean the same and were typed in the same way.
 func (t Text) Equal(u Text) bool {
-	return t.text == u.text && t.typed == u.typed && t.relaxed == u.relaxed && slices.Equal(t.options, u.options)
+	return t.text == u.text && t.kind == u.kind && t.typed == u.typed && t.relaxed == u.relaxed &&
+		slices.Equal(t.options, u.options)
 }
 
 // Bare returns the words of a query that cannot be evaluated, and the words that it
@@ -212,7 +217,7 @@ func (t Text) Any() (some Text, pieces, ok bool) {
 	if len(words) < 2 {
 		return Text{}, false, false
 	}
-	some = AnyOf(words)
+	some = t.AnyOf(words)
 	some.typed, some.options = t.typed, t.options
 	return some, len(words) > n, true
 }

@@ -135,7 +135,7 @@ func searchNearest(ctx context.Context, s ChunkStore, q search.Query, o Options)
 	if ok {
 		limit = time.Until(until)
 	}
-	vector, err := o.Vector(ctx, cmp.Or(q.Text.Typed(), q.Text.String()), limit)
+	vector, err := o.Vector(ctx, cmp.Or(q.Text.Question(), q.Text.Plain()), limit)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

@@ -75,11 +75,11 @@ func newPlan(text query.Text, languages []analysis.Language, anyWord bool) *Plan
 			}
 		}
 	}
-	p.Signs = signsOf(text.Typed())
+	p.Signs = signsOf(text.Question())
 	p.weighLiterals(text)
 	for _, l := range languages {
 		var tokens []string
-		for t := range analysis.Tokens(text.String(), l) {
+		for t := range analysis.Tokens(text.Plain(), l) {
 			tokens = append(tokens, t.Text)
 		}
 		p.Titles = append(p.Titles, tokens)

@@ -122,7 +122,7 @@ func (x *finder) embed(ctx context.Context, limit time.Duration) error {
 	if x.o.Vector == nil {
 		return nil
 	}
-	v, err := x.o.Vector(ctx, x.r.Text.String(), limit)
+	v, err := x.o.Vector(ctx, x.r.Text.Plain(), limit)
 	if err != nil && ctx.Err() == nil {
 		x.o.Log.Debug("a query was ranked by words only", "error", err)
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/console"
@@ -51,7 +52,8 @@ func (v *view) similar(ctx context.Context, of *search.Hit) (found []console.Sim
 	if err != nil {
 		return nil, err
 	}
-	if q.Text, err = query.Read(of.Title + "\n" + text.Window); err != nil {
+	whole := strings.ReplaceAll(of.Title+"\n"+text.Window, ":", " ") // conditions on fields are none here
+	if q.Text, err = query.Read(whole); err != nil {
 		return nil, nil // no letter and no digit
 	}
 	page, err := v.store().SearchChunks(ctx, q)

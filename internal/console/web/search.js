@@ -20,8 +20,8 @@ function languageName(code) {
   try { return new Intl.DisplayNames('en', {type: 'language'}).of(code); } catch { return code; }
 }
 
-// filtered returns a query with the conditions of the filters. The words of a question
-// of three or more words need not all occur, with filters as without them.
+// filtered returns a query with the conditions of the filters. They restrict what the
+// words of a question find, and do not count in its ranking.
 function filtered(query, p) {
   const conditions = [];
   const any = (field, values) => values.length && conditions.push(values.length > 1
@@ -32,13 +32,7 @@ function filtered(query, p) {
   if (Object.hasOwn(times, p.since || '')) conditions.push('timestamp:[now-' + p.since + ' TO *]');
   if (conditions.length === 0) return query;
   if (query === '*') return conditions.join(' ');
-  const isQuery = /["*~^]|\b(AND|OR|NOT)\b|\w:\S|(^|\s)[-+]\w/.test(query);
-  const words = query.match(/[\p{L}\p{N}\p{M}_'’.-]*[\p{L}\p{N}\p{M}]/gu) || [];
-  const kept = words.filter(w => !stopWords.has(w.toLowerCase()));
-  const list = kept.length ? kept : words;
-  let text = '(' + query + ')';
-  if (!isQuery) text = list.length >= 3 ? '(' + list.map(w => '"' + w + '"').join(' OR ') + ')' : list.map(w => '"' + w + '"').join(' ');
-  return text + ' ' + conditions.join(' ');
+  return [/\b(AND|OR|NOT)\b|&&|\|\|/.test(query) ? '(' + query + ')' : query, ...conditions].join(' ');
 }
 
 // callOf returns the endpoint and the arguments that an agent would use for a search.

@@ -60,6 +60,7 @@ func Run(t *testing.T, o Options) {
 		{"tags", (*suite).tags},
 		{"japanese", (*suite).japanese},
 		{"questions", (*suite).questions},
+		{"filters", (*suite).filters},
 		{"hits", (*suite).hits},
 		{"passages", (*suite).passages},
 		{"sort", (*suite).sort},

@@ -2,6 +2,7 @@ package searchtest
 
 import (
 	"cmp"
+	"slices"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -129,6 +130,46 @@ func (s *suite) questions(t *testing.T) {
 		}
 		if !gocmp.Equal(got, test.want) {
 			t.Errorf("Search(%q) with Relax: (-want +got)\n%s", test.query, gocmp.Diff(test.want, got))
+		}
+	}
+}
+
+// filters checks that conditions on fields restrict what a question finds, and that some
+// of its words are still enough.
+func (s *suite) filters(t *testing.T) {
+	some := or(has("walrus"), or(has("zeppelin"), has("fjord")))
+	ofType := func(name string) func(document.Document) bool {
+		return func(d document.Document) bool { return d.FileType == name }
+	}
+	tests := []struct {
+		query string
+		want  func(document.Document) bool
+	}{
+		{"walrus zeppelin fjord", some},
+		{"walrus zeppelin fjord filetype:pdf", and(some, ofType("pdf"))},
+		{`filetype:"html" walrus zeppelin fjord`, and(some, ofType("html"))},
+		{"walrus (filetype:pdf OR filetype:html) zeppelin fjord", and(some, or(ofType("pdf"), ofType("html")))},
+		{"walrus, zeppelin, fjord? -filetype:html", and(some, not(ofType("html")))},
+		{"walrus zeppelin fjord timestamp:[2024-03-01 TO *] filetype:txt", and(and(some, ofType("txt")),
+			func(d document.Document) bool { return d.Modified.Format("2006-01-02") >= "2024-03-01" })},
+		{"walrus zeppelin fjord label:hr", inLabel("hr", some)},
+		{"budget travel filetype:html", and(has("budget", "travel"), ofType("html"))},
+		{"walrus zeppelin fjord filetype:excel", not(has())},
+	}
+	for _, test := range tests {
+		text, err := query.Read(test.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := search.Relax(t.Context(), s.svc, search.Query{Text: text, Num: 100})
+		if err != nil {
+			t.Errorf("Search(%q) = %v", test.query, err)
+			continue
+		}
+		got := s.places(t, p.Hits)
+		slices.Sort(got)
+		if want := s.want(test.want); !gocmp.Equal(got, want) || p.Total != len(want) {
+			t.Errorf("Search(%q) with Relax finds %d: (-want +got)\n%s", test.query, p.Total, gocmp.Diff(want, got))
 		}
 	}
 }
