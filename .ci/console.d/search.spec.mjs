@@ -64,6 +64,12 @@ test('filters, sorting and folding have addresses', async ({ page, origin }) => 
   await fold.click();
   await expect(fold).toHaveAttribute('aria-expanded', 'false');
   await expect(page.getByText('30 days of paid').first()).toBeHidden();
+
+  // With a filter, a question still needs no document with all of its words.
+  await open(page, origin + '/#/search?q=how+are+claims+of+penguins+paid%3F');
+  await expect(hits).not.toHaveCount(1);
+  await filters.getByRole('checkbox', { name: /^PDF/ }).check();
+  await expect(hits).toHaveText(['expenses.pdf']);
 });
 
 test('a result shows rendered Markdown and highlighted code', async ({ page, origin }) => {

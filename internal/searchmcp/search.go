@@ -34,7 +34,7 @@ func (t *Tools) addSearch(s *mcpserver.Server) {
 	tool.Adjust = func(input *jsonschema.Schema) {
 		p := input.Properties
 		p["query"].Description = t.choose(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
-			`A question, as a person would ask it, or words; "a phrase", OR, NOT, title:word, word*`)
+			`A question, as a person would ask it, or words; "a phrase", OR, NOT, title:word, word*, filetype:pdf`)
 		p["pageSize"].Maximum = jsonschema.Ptr(float64(t.maxPageSize))
 		p["pageSize"].Default = json.RawMessage(strconv.Itoa(t.pageSize))
 		p["sort"].Description = t.choose("field.asc or field.desc, comma-separated, of "+
