@@ -11,6 +11,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/kb"
 	"github.com/knowhow-mcp/knowhow/internal/kbserver"
+	"github.com/knowhow-mcp/knowhow/internal/oauth"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
 	"github.com/knowhow-mcp/knowhow/internal/users"
 )
@@ -53,7 +54,7 @@ func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	t, err := s.openTeam(ctx, &o.teamFlags, dir)
+	t, err := s.openTeam(ctx, &o.teamFlags, oauth.Client{}, dir)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/kbmcp"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 	"github.com/knowhow-mcp/knowhow/internal/metrics"
+	"github.com/knowhow-mcp/knowhow/internal/oauth"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
 	"github.com/knowhow-mcp/knowhow/internal/users"
 )
@@ -262,13 +263,13 @@ func (o *kbCommand) team(ctx context.Context, s *server) (*team, error) {
 			"another engine: set --access and --oauth-issuer where the engine runs, with \"knowhow serve --tools kb\"")
 	}
 	if o.URL != "" {
-		return s.openTeam(ctx, &o.teamFlags, "")
+		return s.openTeam(ctx, &o.teamFlags, oauth.Client{}, "")
 	}
 	dir, err := dataPath(s.Env, o.Data)
 	if err != nil {
 		return nil, err
 	}
-	return s.openTeam(ctx, &o.teamFlags, dir)
+	return s.openTeam(ctx, &o.teamFlags, oauth.Client{}, dir)
 }
 
 // A kbView is the tools of the knowledge base for one user.

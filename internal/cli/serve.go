@@ -24,7 +24,7 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 	if err != nil {
 		return err
 	}
-	t, err := s.openTeam(ctx, &o.teamFlags, o.Data)
+	t, err := s.openTeam(ctx, &o.teamFlags, o.client(), o.Data)
 	if err != nil {
 		return err
 	}

@@ -110,6 +110,7 @@ type serveFlags struct {
 	FessToken      string        `env:"FESS_API_TOKEN" help:"access token for Fess, as for knowhow fess"`
 	httpFlags
 	teamFlags
+	signOnFlags
 	uploadFlags
 
 	sources []sourceFlags

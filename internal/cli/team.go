@@ -39,6 +39,17 @@ type teamFlags struct {
 	MaxCalls  int      `flag:"max-calls" value:"N" range:"1-100000" default:"32" help:"calls of each user that are answered at the same time"`
 }
 
+// signOnFlags are about people who sign in on the page of a server.
+type signOnFlags struct {
+	ClientID     string `flag:"oauth-client-id" value:"ID" env:"KNOWHOW_OAUTH_CLIENT_ID" help:"client of the issuer with which people sign in on the console; its redirect URI is the public URL followed by a slash; without it, people enter tokens"`
+	ClientSecret string `env:"KNOWHOW_OAUTH_CLIENT_SECRET" secret:"secret" help:"secret of that client, if it has one"`
+}
+
+// client returns the client that the flags describe.
+func (o signOnFlags) client() oauth.Client {
+	return oauth.Client{ID: o.ClientID, Secret: o.ClientSecret}
+}
+
 // A team is what a server for several users has. It must be closed.
 type team struct {
 	users.Options // without View
@@ -57,8 +68,8 @@ func (t *team) Close() error {
 }
 
 // openTeam opens what the flags name for a server with the data folder dir, "" if it has
-// none. The state of the server is in the metrics.
-func (s *server) openTeam(ctx context.Context, o *teamFlags, dir string) (t *team, err error) {
+// none. The state of the server is in the metrics. People sign in with the client.
+func (s *server) openTeam(ctx context.Context, o *teamFlags, client oauth.Client, dir string) (t *team, err error) {
 	t = &team{address: o.Metrics}
 	s.team = t
 	t.Limits, t.Log = mcpserver.LimiterOptions{InFlight: o.MaxCalls, Rate: o.Rate}, s.log
@@ -92,6 +103,9 @@ func (s *server) openTeam(ctx context.Context, o *teamFlags, dir string) (t *tea
 		return nil, err
 	}
 	if o.Issuer == "" {
+		if client.ID != "" {
+			return nil, s.usagef("--oauth-client-id: set --oauth-issuer to the URL of the identity provider, too")
+		}
 		return t, nil
 	}
 	public, err := s.publicURL(ctx, o.PublicURL)
@@ -99,8 +113,11 @@ func (s *server) openTeam(ctx context.Context, o *teamFlags, dir string) (t *tea
 		return nil, err
 	}
 	t.Issuer, err = oauth.New(oauth.Options{Issuer: o.Issuer, PublicURL: public, Audience: o.Audience, Claim: o.Claim,
-		Scopes: o.Scopes, Log: s.log})
-	if err != nil {
+		Scopes: o.Scopes, Client: client, Log: s.log})
+	switch {
+	case err != nil && client != (oauth.Client{}):
+		return nil, &hintError{err, "Check --oauth-issuer, --oauth-scope, --oauth-client-id, KNOWHOW_OAUTH_CLIENT_SECRET and --public-url."}
+	case err != nil:
 		return nil, &hintError{err, "Check --oauth-issuer, --oauth-scope and --public-url."}
 	}
 	return t, nil

@@ -40,6 +40,7 @@ var errUnavailable = fmt.Errorf("verifying the access token: the keys of the iss
 // A keySet is the result of a reading of the keys of an issuer. It is not changed.
 type keySet struct {
 	keys   []jose.JSONWebKey // public keys for signatures
+	signOn signOnMetadata    // from the same reading
 	read   time.Time
 	failed bool // a later reading failed
 }
@@ -153,16 +154,16 @@ func (k *keys) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		list, err := k.read(ctx)
+		set, err := k.readSet(ctx)
 		if err != nil && ctx.Err() == nil {
 			k.log.Warn("the keys of the issuer cannot be read", "reason", sanitize.Short(err.Error(), 1000, 4000))
 		}
-		k.finish(list, err)
+		k.finish(set, err)
 	}
 }
 
 // finish ends a reading with its result.
-func (k *keys) finish(list []jose.JSONWebKey, err error) {
+func (k *keys) finish(set keySet, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -170,53 +171,58 @@ func (k *keys) finish(list []jose.JSONWebKey, err error) {
 	case k.set == nil && err != nil:
 		k.next = now.Add(retryTime)
 	case k.set == nil: // the first re-reading may follow at any time
-		k.set = &keySet{keys: list, read: now}
+		set.read = now
+		k.set = &set
 	case err != nil:
-		k.set = &keySet{keys: k.set.keys, read: k.set.read, failed: true}
+		set = *k.set
+		set.failed = true
+		k.set = &set
 		k.next = now.Add(rereadTime)
 	default:
-		k.set = &keySet{keys: list, read: now}
+		set.read = now
+		k.set = &set
 		k.next = now.Add(rereadTime)
 	}
 	close(k.reading)
 	k.reading = nil
 }
 
-// read reads the metadata of the issuer, and the keys that it names.
-func (k *keys) read(ctx context.Context) ([]jose.JSONWebKey, error) {
-	address, err := k.address(ctx)
+// readSet reads the metadata of the issuer, and the keys that it names.
+func (k *keys) readSet(ctx context.Context) (set keySet, err error) {
+	address, signOn, err := k.readMetadata(ctx)
 	if err != nil {
-		return nil, err
+		return set, err
 	}
 	data, err := k.get(ctx, address)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", address, err)
+		return set, fmt.Errorf("%s: %w", address, err)
 	}
 	list, err := parseKeys(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", address, err)
+		return set, fmt.Errorf("%s: %w", address, err)
 	}
-	return list, nil
+	return keySet{keys: list, signOn: signOn}, nil
 }
 
-// address returns the URL of the key set, from the metadata of the issuer.
-func (k *keys) address(ctx context.Context) (string, error) {
+// readMetadata returns the URL of the key set and what is about signing in, from the
+// metadata of the issuer.
+func (k *keys) readMetadata(ctx context.Context) (string, signOnMetadata, error) {
 	var failures []string
 	for _, at := range k.metadata {
 		data, err := k.get(ctx, at)
 		if err == nil {
 			var address string
 			if address, err = k.keysURL(data); err == nil {
-				return address, nil
+				return address, k.parseSignOn(data), nil
 			}
 		}
 		failures = append(failures, at+": "+err.Error())
 	}
-	return "", errors.New(strings.Join(failures, "; "))
+	return "", signOnMetadata{}, errors.New(strings.Join(failures, "; "))
 }
 
 // keysURL returns the URL of the key set that metadata has. The metadata must be that of
-// the issuer (RFC 8414, section 3.3), and the URL as secure as that of the issuer.
+// the issuer (RFC 8414, section 3.3).
 func (k *keys) keysURL(data []byte) (string, error) {
 	var m struct {
 		Issuer string `json:"issuer"`
@@ -228,11 +234,21 @@ func (k *keys) keysURL(data []byte) (string, error) {
 	if m.Issuer != k.issuer {
 		return "", fmt.Errorf("the metadata is that of the issuer %q", sanitize.Short(m.Issuer, 200, 800))
 	}
-	u, err := httpclient.ParseURL("jwks_uri", m.Keys)
-	if err != nil || !secure(u) || u.Scheme == "http" && !k.insecure {
+	address := k.secureURL(m.Keys)
+	if address == "" {
 		return "", errors.New("the metadata names no secure URL of a key set")
 	}
-	return u.String(), nil
+	return address, nil
+}
+
+// secureURL returns a URL of the metadata of the issuer, or "" if it is not valid or
+// less secure than that of the issuer.
+func (k *keys) secureURL(s string) string {
+	u, err := httpclient.ParseURL("a URL of the metadata", s)
+	if err != nil || !secure(u) || u.Scheme == "http" && !k.insecure {
+		return ""
+	}
+	return u.String()
 }
 
 // get returns what the issuer serves at a URL. It follows no redirects.
@@ -243,23 +259,30 @@ func (k *keys) get(ctx context.Context, address string) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New("the URL is not valid")
 	}
+	status, data, err := k.send(req)
+	if status != 0 && status != http.StatusOK {
+		return nil, fmt.Errorf("the status is %d", status)
+	}
+	return data, err
+}
+
+// send sends a request to the issuer and returns the status of the answer, 0 if there is
+// none, and its body. It follows no redirects. The error has nothing of the request.
+func (k *keys) send(req *http.Request) (status int, body []byte, err error) {
 	req.Header.Set("Accept", "application/json")
 	resp, err := k.client.Do(req)
 	if err != nil {
-		return nil, failure(ctx, err)
+		return 0, nil, failure(req.Context(), err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the status is %d", resp.StatusCode)
-	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
-		return nil, failure(ctx, err)
+		return resp.StatusCode, nil, failure(req.Context(), err)
 	}
-	if len(data) > maxBody {
-		return nil, fmt.Errorf("the answer has more than %d bytes", maxBody)
+	if len(body) > maxBody {
+		return resp.StatusCode, nil, fmt.Errorf("the answer has more than %d bytes", maxBody)
 	}
-	return data, nil
+	return resp.StatusCode, body, nil
 }
 
 // failure returns the error for a request that got no answer.

@@ -28,11 +28,17 @@ type metadata struct {
 	Name     string   `json:"resource_name"`
 }
 
-// Routes returns the routes of the metadata, which need no token. Pages of all origins
-// may read it, because clients that run in a browser need it to sign in. It does not
-// depend on what the server has: every label has metadata, whether or not it exists.
+// Routes returns the routes of the metadata and, with a client, of [SignOnPath]. They
+// need no token. Pages of all origins may read the metadata, because clients that run in
+// a browser need it to sign in. It does not depend on what the server has: every label
+// has metadata, whether or not it exists.
 func (v *Verifier) Routes() []httpguard.Route {
-	return []httpguard.Route{{Path: MetadataPath, Tree: true, Public: true, Handler: http.HandlerFunc(v.serveMetadata)}}
+	routes := []httpguard.Route{{Path: MetadataPath, Tree: true, Public: true,
+		Handler: http.HandlerFunc(v.serveMetadata)}}
+	if v.signOn.client.ID != "" {
+		routes = append(routes, httpguard.Route{Path: SignOnPath, Open: true, Handler: http.HandlerFunc(v.serveSignOn)})
+	}
+	return routes
 }
 
 func (v *Verifier) serveMetadata(w http.ResponseWriter, r *http.Request) {

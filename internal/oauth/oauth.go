@@ -1,6 +1,7 @@
 // Package oauth makes a server an OAuth 2.1 resource server, as revision 2025-11-25
 // of MCP describes: it verifies the access tokens of one issuer, tells clients where
-// to get one (RFC 9728), and says in responses what is missing.
+// to get one (RFC 9728), and says in responses what is missing. For the page of the
+// server, it is also a client of the issuer that signs people in.
 //
 // Access tokens are JWTs (RFC 9068) that the issuer signed with a key of its key set.
 // Tokens and everything that the issuer serves are foreign bytes.
@@ -45,11 +46,14 @@ type Options struct {
 	// give what they stand for: tokens are not checked for them.
 	Scopes []string
 
+	// Client is the client of the issuer that signs people in on the page of the server.
+	Client Client
+
 	// Transport sends the requests to the issuer; nil means one of
 	// [httpclient.NewTransport].
 	Transport http.RoundTripper
 
-	Log *slog.Logger // receives why keys cannot be read; nil discards
+	Log *slog.Logger // receives why keys cannot be read and nobody can sign in; nil discards
 }
 
 // An Identity is the user of an access token.
@@ -67,6 +71,7 @@ type Verifier struct {
 	audiences []string
 	claim     string
 	scopes    []string
+	signOn    signOn
 
 	keys *keys
 	stop context.CancelFunc
@@ -97,6 +102,9 @@ func New(o Options) (*Verifier, error) {
 				errkind.Invalid)
 		}
 	}
+	if err := o.Client.check(); err != nil {
+		return nil, err
+	}
 	if o.Claim == "" {
 		o.Claim = "groups"
 	}
@@ -108,6 +116,7 @@ func New(o Options) (*Verifier, error) {
 		public: strings.ToLower(public.Scheme) + "://" + strings.ToLower(public.Host),
 		claim:  o.Claim,
 		scopes: slices.Clone(o.Scopes),
+		signOn: newSignOn(o.Client, o.Log),
 		keys:   newKeys(o.Issuer, issuer, httpclient.New(o.Transport), o.Log),
 	}
 	for _, resource := range []string{v.public, v.public + mcpPath} {
