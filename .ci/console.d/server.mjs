@@ -1,6 +1,7 @@
 // Servers for the tests.
 import { spawn, execFileSync } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import path from 'node:path';
 
@@ -12,9 +13,9 @@ export const folder = name => mkdtempSync(path.join(work, name + '.'));
 
 // serve starts knowhow serve and returns its address and what stops it. Without an
 // embedder, it is ready at once.
-export async function serve(args, { data = folder('data'), port = 0, embedder = 'none' } = {}) {
+export async function serve(args, { data = folder('data'), port = 0, embedder = 'none', env = {} } = {}) {
   const child = spawn(knowhow, ['serve', '--addr', `127.0.0.1:${port}`, '--data', data, '--embedder', embedder, ...args],
-    { stdio: ['ignore', 'ignore', 'pipe'], env: { HOME: work, PATH: process.env.PATH } });
+    { stdio: ['ignore', 'ignore', 'pipe'], env: { HOME: work, PATH: process.env.PATH, ...env } });
   const ended = new Promise(done => child.on('close', done));
   let log = '';
   const url = await new Promise((found, failed) => {
@@ -32,6 +33,29 @@ export async function serve(args, { data = folder('data'), port = 0, embedder = 
     kill: async () => { child.kill('SIGKILL'); await ended; },
   };
 }
+
+// dex starts the identity provider Dex, which sends browsers back to a URL, and returns
+// its issuer and what stops it.
+export async function dex(console) {
+  const [port] = await freePorts(1);
+  const child = spawn(path.join(work, 'bin', 'dex'), ['-addr', `127.0.0.1:${port}`, '-console', console], { stdio: 'ignore' });
+  const ended = new Promise(done => child.on('close', done));
+  const issuer = `http://127.0.0.1:${port}/dex`;
+  for (const until = Date.now() + 60_000; ;) {
+    if ((await fetch(issuer + '/.well-known/openid-configuration').catch(() => ({}))).ok) break;
+    if (Date.now() > until || child.exitCode !== null) throw new Error('Dex does not start');
+    await new Promise(done => setTimeout(done, 50));
+  }
+  return { issuer, stop: async () => { child.kill(); await ended; } };
+}
+
+// freePorts returns ports on which nothing listens.
+export const freePorts = n => Promise.all(Array.from({ length: n }, () => new Promise((found, failed) => {
+  const listener = createServer().on('error', failed).listen(0, '127.0.0.1', () => {
+    const { port } = listener.address();
+    listener.close(() => found(port));
+  });
+})));
 
 // access runs knowhow access and returns what it prints.
 export const access = (data, ...args) =>

@@ -17,8 +17,8 @@ import (
 var files embed.FS
 
 // scripts are the files of the script of the page, in order. They have one scope.
-var scripts = []string{"vendor/marked.js", "vendor/prism.js", "base.js", "render.js", "search.js", "read.js", "sources.js",
-	"notes.js", "connect.js", "main.js"}
+var scripts = []string{"vendor/marked.js", "vendor/prism.js", "base.js", "signon.js", "render.js", "search.js", "read.js",
+	"sources.js", "notes.js", "connect.js", "main.js"}
 
 // Markers in index.html. The style and the script take their places.
 const (

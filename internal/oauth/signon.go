@@ -338,9 +338,9 @@ func (v *Verifier) refused(code, description string) error {
 		description = ": " + description
 	}
 	switch code {
-	case "invalid_grant":
+	case "invalid_grant", "invalid_request": // the second one is that of Dex for a refresh token that is used up
 		return fmt.Errorf("%s: %s%s: %w", message, code, description, errkind.Unauthorized)
-	case "invalid_request", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
+	case "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
 		"invalid_target", "server_error", "temporarily_unavailable":
 		message += ": " + code
 	}

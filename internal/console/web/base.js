@@ -161,22 +161,31 @@ class Failure extends Error {
 // request sends a request with the token and returns the response. It throws
 // Unauthorized, a Failure, or an AbortError if the signal ended it.
 async function request(method, path, options) {
-  const {headers, body, signal} = options || {}, token = sessionStorage.getItem('token');
-  let response;
-  try {
-    response = await fetch(path, {method, body, signal, cache: 'no-store', redirect: 'error',
-      headers: Object.assign({Accept: 'application/json'}, headers, token ? {Authorization: 'Bearer ' + token} : {})});
-  } catch (e) {
-    if (e.name === 'AbortError') throw e;
-    throw new Failure('knowhow does not answer at ' + location.host + '. Is it still running?', 0);
+  const {headers, body, signal} = options || {};
+  for (let renewed = false; ; renewed = true) {
+    const token = await SIGN_ON.token();
+    let response;
+    try {
+      response = await fetch(path, {method, body, signal, cache: 'no-store', redirect: 'error',
+        headers: Object.assign({Accept: 'application/json'}, headers, token ? {Authorization: 'Bearer ' + token} : {})});
+    } catch (e) {
+      if (e.name === 'AbortError') throw e;
+      throw new Failure('knowhow does not answer at ' + location.host + '. Is it still running?', 0);
+    }
+    if (response.ok) return response;
+    if (response.status !== 401) throw await failureOf(response);
+    if (renewed || !await SIGN_ON.renew(token)) throw SIGN_ON.refused(response.headers.get('WWW-Authenticate'), token);
   }
-  if (response.status === 401) throw new Unauthorized(token ? 'This token is wrong.' : '');
-  if (response.ok) return response;
+}
+
+// failureOf returns the Failure for a response.
+async function failureOf(response) {
   const answer = await response.json().catch(() => null);
   const message = answer && (answer.error && answer.error.message || answer.message || typeof answer.error === 'string' && answer.error);
   const failure = new Failure(message || 'The server answered with status ' + response.status + '.', response.status);
   failure.retryAfter = Number(response.headers.get('Retry-After')) || 0; // seconds
-  throw failure;
+  failure.noRight = /insufficient_scope/.test(response.headers.get('WWW-Authenticate') || '');
+  return failure;
 }
 
 const revision = '2026-07-28'; // of MCP, without sessions

@@ -66,7 +66,7 @@ const CONNECT = (() => {
     let session = '', version = '', id = 0;
     // send sends a message and returns the result, or null for a notification.
     const send = async (method, params) => {
-      const notification = method.startsWith('notifications/'), token = sessionStorage.getItem('token');
+      const notification = method.startsWith('notifications/'), token = await SIGN_ON.token();
       const headers = {'Content-Type': 'application/json', Accept: 'application/json, text/event-stream'};
       if (token) headers.Authorization = 'Bearer ' + token;
       if (session) headers['Mcp-Session-Id'] = session;

@@ -17,10 +17,13 @@ async function show() {
   showing = new AbortController();
   const signal = showing.signal, at = place();
   say('');
+  $('sign-out').hidden = !sessionStorage.getItem('token');
   try {
     if (!state) {
       if (!touched) $('query').value = at.parameters.q || '';
-      state = await api.get('/console/status', {signal});
+      const answer = await api.get('/console/status', {signal});
+      if (!SIGN_ON.belongs(answer.user.name)) return; // the page is loaded anew
+      state = answer;
     }
     if (touched) {
       touched = false;
@@ -42,7 +45,8 @@ async function show() {
     if (view !== SEARCH || !at.parameters.q) $('query').value = at.parameters.q || '';
     await view.show($('view'), at.parameters, signal);
   } catch (e) {
-    fail(e, signal);
+    if (!state && e.noRight) say('You are signed in, but you have no rights here yet. Ask the administrator for some, and then reload the page.', true);
+    else fail(e, signal);
   }
 }
 
@@ -51,10 +55,10 @@ function navigation(current) {
     el('li', {}, el('a', {href: address(v.name), 'aria-current': v === current || v === SEARCH && current === READ ? 'page' : null}, v.title))));
 }
 
-// askToken asks for the token of the server, with a message about the one before.
+// askToken asks for the token of the server or to sign in, with a message about the token
+// before. What the tab keeps for the user stays, unless another one goes on.
 function askToken(message) {
-  sessionStorage.removeItem('token');
-  sessionStorage.removeItem('recent'); // another person may go on
+  SIGN_ON.drop();
   if (shownView && shownView.hide) shownView.hide();
   shownView = state = null;
   $('view').replaceChildren();
@@ -62,7 +66,15 @@ function askToken(message) {
   $('nav').replaceChildren();
   say(message, true);
   $('ask-token').hidden = false;
+  $('sign-out').hidden = true;
   $('token').focus();
+  SIGN_ON.offer($('sign-on')).then(button => {
+    const offered = Boolean($('sign-on').firstChild);
+    $('ask-title').textContent = offered ? 'Sign in' : 'A token is required';
+    $('ask-own').hidden = !offered;
+    $('ask-text').hidden = offered;
+    if (button && document.activeElement === $('token') && !$('token').value) button.focus();
+  });
 }
 
 $('ask-token').addEventListener('submit', e => {
@@ -70,6 +82,13 @@ $('ask-token').addEventListener('submit', e => {
   sessionStorage.setItem('token', $('token').value.trim());
   $('token').value = '';
   show();
+});
+
+$('sign-out').addEventListener('click', async () => {
+  if (NOTES.unsaved() && !await NOTES.confirmation('Sign out?', 'A note that is not saved, or a file that is not sent, is lost.', 'Sign out')) return;
+  if (showing) showing.abort();
+  if (shownView && shownView.hide) shownView.hide();
+  SIGN_ON.out();
 });
 
 // The search field: the results follow what is typed after a pause.
@@ -134,4 +153,4 @@ addEventListener('keydown', e => {
 });
 
 addEventListener('hashchange', show);
-show().then(() => { if (!location.hash && $('ask-token').hidden) $('query').focus(); });
+SIGN_ON.finish().then(problem => problem && !sessionStorage.getItem('token') ? askToken(problem) : show()).then(() => { if (!location.hash && $('ask-token').hidden) $('query').focus(); });

@@ -27,6 +27,14 @@ const NOTES = (() => {
     drop: id => { sessionStorage.removeItem(drafts.key(id)); delete drafts.kept[id]; },
   };
 
+  // unsaved reports whether something is lost with the tab: a draft, or a file that is not
+  // sent yet.
+  function unsaved() {
+    flush();
+    return Object.keys(sessionStorage).some(k => k.startsWith('draft ')) || Object.keys(drafts.kept).length > 0 ||
+      uploads.some(u => u.state === 'waiting' || u.state === 'sending');
+  }
+
   async function show(root, parameters, signal) {
     if (!ui) {
       ui = {root, jobs: el('section', {'aria-label': 'Jobs and uploads', class: 'jobs'}), main: el('div')};
@@ -389,9 +397,10 @@ const NOTES = (() => {
   }
 
   // upload sends a file and returns the answer. fetch does not tell how much is sent.
-  function upload(u) {
+  async function upload(u) {
+    const token = await SIGN_ON.token();
     return new Promise((done, failed) => {
-      const x = u.request = new XMLHttpRequest(), form = new FormData(), token = sessionStorage.getItem('token');
+      const x = u.request = new XMLHttpRequest(), form = new FormData();
       form.append('tags', tagOf(u.collection));
       form.append('file', u.file, u.name);
       x.open('POST', base + '/jobs');
@@ -403,7 +412,7 @@ const NOTES = (() => {
       x.onload = () => {
         let answer = null;
         try { answer = JSON.parse(x.responseText); } catch { /* of a proxy */ }
-        if (x.status === 401) return failed(new Unauthorized(token ? 'This token is wrong.' : ''));
+        if (x.status === 401) return failed(SIGN_ON.refused(x.getResponseHeader('WWW-Authenticate'), token));
         if (x.status < 300 && answer && answer.job_id) return done(answer);
         const e = new Failure(answer && answer.error && answer.error.message || 'The server answered with status ' + x.status + '.', x.status);
         e.retryAfter = Number(x.getResponseHeader('Retry-After')) || 0;
@@ -500,5 +509,5 @@ const NOTES = (() => {
     el('td', {class: u.state === 'failed' ? 'error' : ''}, shown), el('td', {}, 'now'));
   }
 
-  return {name: 'notes', title: 'Notes', available: s => Boolean(s) && (s.tools || []).includes('kb'), show, hide};
+  return {name: 'notes', title: 'Notes', available: s => Boolean(s) && (s.tools || []).includes('kb'), show, hide, unsaved, confirmation};
 })();
