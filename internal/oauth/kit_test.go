@@ -37,6 +37,7 @@ type issuer struct {
 	mu    sync.Mutex
 	keys  []jose.JSONWebKey
 	asked []string // paths of the requests
+	sent  []string // of each request with a body: the header Authorization, a blank and the body
 	down  bool     // no answer
 	slow  bool     // answers never
 	// answers replaces answers at some paths
@@ -54,8 +55,18 @@ func answer(status int, body string) *http.Response {
 }
 
 func (i *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
 	i.mu.Lock()
 	i.asked = append(i.asked, r.URL.Path)
+	if r.Body != nil {
+		i.sent = append(i.sent, r.Header.Get("Authorization")+" "+string(body))
+	}
 	down, slow, set := i.down, i.slow, jose.JSONWebKeySet{Keys: i.keys}
 	replaced := i.answers[r.URL.Path]
 	i.mu.Unlock()

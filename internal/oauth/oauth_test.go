@@ -364,6 +364,7 @@ func TestKeySets(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	long := strings.Repeat("s", 1025)
 	for name, c := range map[string]struct {
 		change func(*oauth.Options)
 		want   string
@@ -384,6 +385,10 @@ func TestOptions(t *testing.T) {
 		"a scope with a blank":   {func(o *oauth.Options) { o.Scopes = []string{"openid groups"} }, "a scope"},
 		"a scope with a quote":   {func(o *oauth.Options) { o.Scopes = []string{`"`} }, "a scope"},
 		"an empty scope":         {func(o *oauth.Options) { o.Scopes = []string{""} }, "a scope"},
+		"a client":               {func(o *oauth.Options) { o.Client = oauth.Client{ID: "c 1", Secret: "s"} }, ""},
+		"a secret without ID":    {func(o *oauth.Options) { o.Client.Secret = "s" }, "no ID"},
+		"a client in two lines":  {func(o *oauth.Options) { o.Client.ID = "c\n1" }, "printable ASCII"},
+		"a long secret":          {func(o *oauth.Options) { o.Client = oauth.Client{ID: "c", Secret: long} }, "at most 1024"},
 		"a scope with an accent": {func(o *oauth.Options) { o.Scopes = []string{"é"} }, "a scope"},
 	} {
 		t.Run(name, func(t *testing.T) {
