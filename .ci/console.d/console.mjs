@@ -1,5 +1,7 @@
 // What all tests of the console share. After each test it is checked that the page sent
 // nothing to another host, ran no script of a document and reported no error.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { test as base, expect } from '@playwright/test';
 import { serve } from './server.mjs';
 
@@ -61,3 +63,20 @@ export async function search(page, words) {
 
 // hit returns the link with the title of a document in the results.
 export const hit = (page, title) => page.getByRole('main').getByRole('link', { name: title }).first();
+
+const axe = readFileSync(path.join(process.env.CONSOLE_WORK, '../node_modules/axe-core/axe.min.js'), 'utf8');
+
+// violations returns what axe finds.
+export async function violations(page) {
+  await page.evaluate(axe);
+  return page.evaluate(async () => (await window.axe.run(document, {
+    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  })).violations.map(v => `${v.id}: ${v.nodes.map(n => n.target + ' ' + n.any.map(a => a.message)).join('; ')}`));
+}
+
+// beside returns the elements that are beside the screen.
+export const beside = page => page.evaluate(() => {
+  const width = document.documentElement.clientWidth;
+  if (document.scrollingElement.scrollWidth <= width) return [];
+  return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > width + 1).map(e => e.outerHTML.slice(0, 150));
+});

@@ -1,8 +1,4 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
-import { expect, hit, open, query, test } from './console.mjs';
-
-const axe = readFileSync(path.join(process.env.CONSOLE_WORK, '../node_modules/axe-core/axe.min.js'), 'utf8');
+import { beside, expect, hit, open, query, test, violations } from './console.mjs';
 
 // views are the views of the console, each with what shows that it is complete.
 const views = {
@@ -30,11 +26,7 @@ for (const colorScheme of ['light', 'dark']) {
     for (const name of [...Object.keys(views), 'read']) {
       test(`axe finds nothing: ${name}, ${colorScheme}`, async ({ page, origin }) => {
         await show(page, origin, name);
-        await page.evaluate(axe);
-        const violations = await page.evaluate(async () => (await window.axe.run(document, {
-          runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
-        })).violations.map(v => `${v.id}: ${v.nodes.map(n => n.target + ' ' + n.any.map(a => a.message)).join('; ')}`));
-        expect(violations).toEqual([]);
+        expect(await violations(page)).toEqual([]);
       });
     }
   });
@@ -52,12 +44,7 @@ for (const [screen, use] of Object.entries(screens)) {
     test(`nothing is beside ${screen}`, async ({ page, origin }) => {
       for (const name of [...Object.keys(views), 'read']) {
         await show(page, origin, name);
-        const beside = await page.evaluate(() => {
-          const width = document.documentElement.clientWidth;
-          if (document.scrollingElement.scrollWidth <= width) return [];
-          return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > width + 1).map(e => e.outerHTML.slice(0, 150));
-        });
-        expect(beside, name).toEqual([]);
+        expect(await beside(page), name).toEqual([]);
       }
     });
   });

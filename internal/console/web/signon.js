@@ -25,7 +25,7 @@ const SIGN_ON = (() => {
     const answer = await response.json();
     if (!current()) return false; // signed out meanwhile
     sessionStorage.setItem('token', answer.access_token);
-    write('sign-on', {refresh: answer.refresh_token || body.refresh_token || '', renew: Date.now() + answer.expires_in * 900});
+    write('sign-on', {refresh: answer.refresh_token || body.refresh_token || '', renew: Date.now() + Math.max(answer.expires_in, 30) * 900});
     return true;
   }
 
@@ -46,7 +46,7 @@ const SIGN_ON = (() => {
   // renew renews a token of the provider. It reports whether there is another one now. It
   // throws a Failure if that cannot be known.
   async function renew(old) {
-    if (renewing) await renewing.catch(() => {}); // that of another request
+    while (renewing) await renewing.catch(() => {}); // that of another request
     const on = read('sign-on');
     if (!on || sessionStorage.getItem('token') !== old) return Boolean(on);
     if (!on.refresh) return false;
