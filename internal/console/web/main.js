@@ -73,6 +73,7 @@ function askToken(message) {
     $('ask-title').textContent = offered ? 'Sign in' : 'A token is required';
     $('ask-own').hidden = !offered;
     $('ask-text').hidden = offered;
+    $('use-token').classList.toggle('primary', !offered);
     if (button && document.activeElement === $('token') && !$('token').value) button.focus();
   });
 }
@@ -85,7 +86,7 @@ $('ask-token').addEventListener('submit', e => {
 });
 
 $('sign-out').addEventListener('click', async () => {
-  if (NOTES.unsaved() && !await NOTES.confirmation('Sign out?', 'A note that is not saved, or a file that is not sent, is lost.', 'Sign out')) return;
+  if (NOTES.unsaved(true) && !await NOTES.confirmation('Sign out?', 'A note that is not saved, or a file that is not sent, is lost.', 'Sign out')) return;
   if (showing) showing.abort();
   if (shownView && shownView.hide) shownView.hide();
   SIGN_ON.out();

@@ -27,12 +27,12 @@ const NOTES = (() => {
     drop: id => { sessionStorage.removeItem(drafts.key(id)); delete drafts.kept[id]; },
   };
 
-  // unsaved reports whether something is lost with the tab: a draft, or a file that is not
-  // sent yet.
-  function unsaved() {
+  // unsaved reports whether something is lost with the page, or with all that the tab
+  // keeps: a draft, or a file that is not sent.
+  function unsaved(withTab) {
     flush();
-    return Object.keys(sessionStorage).some(k => k.startsWith('draft ')) || Object.keys(drafts.kept).length > 0 ||
-      uploads.some(u => u.state === 'waiting' || u.state === 'sending');
+    return Object.keys(drafts.kept).length > 0 || withTab && Object.keys(sessionStorage).some(k => k.startsWith('draft ')) ||
+      uploads.some(u => u.state === 'waiting' || u.state === 'sending' || u.state === 'failed' && !u.final);
   }
 
   async function show(root, parameters, signal) {

@@ -102,6 +102,7 @@ const SIGN_ON = (() => {
 
   // begin sends the browser to the provider.
   async function begin(url) {
+    if (NOTES.unsaved() && !await NOTES.confirmation('Leave the page?', 'A note for which the tab has no room, or a file that is not sent, is lost.', 'Sign in')) return;
     const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
     const to = new URL(url), mark = random(), verifier = random();
     to.searchParams.set('state', mark);
