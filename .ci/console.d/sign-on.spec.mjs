@@ -1,8 +1,8 @@
 // Signing in at a real identity provider, Dex. Its users are anna, who is in the group
 // staff, and otto, who is in the group guests.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beside, expect, hit, query, search, test as base, violations } from './console.mjs';
+import { beside, expect, hit, open, query, search, test as base, violations } from './console.mjs';
 import { access, dex, folder, freePorts } from './server.mjs';
 
 const refused = /status of (400|401|403|404|503)/;
@@ -52,7 +52,8 @@ async function login(page, name) {
 }
 
 test('people sign in and see what their groups may read, until they sign out', async ({ page, start }) => {
-  const server = await start({ flags: ['--tools', 'search,kb'] });
+  const audit = path.join(folder('audit'), 'audit.jsonl');
+  const server = await start({ flags: ['--tools', 'search,kb', '--audit', audit] });
   const requests = []; // of the page itself, and the bodies of those for tokens
   page.on('request', r => { if (!r.isNavigationRequest() && r.frame().url().startsWith(server.url)) requests.push(r); });
   const address = server.url + '/#/search?q=turnips';
@@ -67,8 +68,10 @@ test('people sign in and see what their groups may read, until they sign out', a
   expect(requests.filter(r => new URL(r.url()).origin !== server.url && !r.url().startsWith('data:')).map(r => r.url())).toEqual([]);
   const { code } = requests.find(r => r.method() === 'POST' && r.url().endsWith('/console/sign-on')).postDataJSON();
   const token = await keptValue(page, 'token');
-  expect(server.log()).not.toContain(code);
-  expect(server.log()).not.toContain(token.split('.')[2]);
+  for (const log of [server.log(), readFileSync(audit, 'utf8')]) {
+    expect(log).toContain('/console/status');
+    for (const secret of [code, token.split('.')[2]]) expect(log).not.toContain(secret);
+  }
 
   await page.reload();
   await expect(hit(page, 'Soup of the day')).toBeVisible();
@@ -219,6 +222,17 @@ test('errors of the provider are shown as text', async ({ page, start }) => {
   await expect(message).toBeVisible();
   expect((await message.textContent()).length).toBeLessThan(400);
   await expect(signIn(page)).toBeFocused();
+});
+
+test('while the provider is away, the page says so', async ({ page, start }) => {
+  const server = await start();
+  await server.provider.stop();
+  await page.goto(server.url + '/');
+  await expect(page.getByText('The identity provider cannot be reached now')).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Try again' })).toBeFocused();
+  await open(page, server.url + '/', server.token);
+  await search(page, 'turnips');
+  await expect(hit(page, 'Secret salaries')).toBeVisible();
 });
 
 test('signing in and out has its place for everybody', async ({ page, start }) => {

@@ -245,7 +245,7 @@ func (v *Verifier) grant(r *http.Request) (*tokens, error) {
 // failed logs an error that an administrator should know, at a limited rate, and returns
 // it.
 func (v *Verifier) failed(err error) error {
-	v.signOn.logged.Do(func() { v.signOn.log.Warn("nobody can sign in on the page", "reason", errkind.Message(err)) })
+	v.signOn.logged.Do(func() { v.signOn.log.Warn("signing in on the console failed", "reason", errkind.Message(err)) })
 	return err
 }
 

@@ -89,6 +89,7 @@ $('sign-out').addEventListener('click', async () => {
   if (NOTES.unsaved(true) && !await NOTES.confirmation('Sign out?', 'A note that is not saved, or a file that is not sent, is lost.', 'Sign out')) return;
   if (showing) showing.abort();
   if (shownView && shownView.hide) shownView.hide();
+  $('view').replaceChildren(); // a browser can keep the page for its button Back
   SIGN_ON.out();
 });
 
@@ -154,4 +155,5 @@ addEventListener('keydown', e => {
 });
 
 addEventListener('hashchange', show);
+addEventListener('pageshow', e => { if (e.persisted) location.reload(); }); // the user can be another one
 SIGN_ON.finish().then(problem => problem && !sessionStorage.getItem('token') ? askToken(problem) : show()).then(() => { if (!location.hash && $('ask-token').hidden) $('query').focus(); });

@@ -126,6 +126,7 @@ const SIGN_ON = (() => {
       const text = ['error', 'error_description'].map(name => (answer.get(name) || '').slice(0, 300).replace(/[\p{C}\p{Z}]+/gu, ' ').trim());
       return 'The identity provider did not sign you in: ' + text.filter(Boolean).join(': ');
     }
+    say('Signing in…');
     try {
       const code = {code: answer.get('code'), verifier: begun.verifier};
       await post(answer.has('iss') ? Object.assign(code, {iss: answer.get('iss')}) : code, () => true);
