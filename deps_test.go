@@ -134,7 +134,7 @@ var deps = map[string]string{
 	"fessbridge": "analysis content document fess fessconfig searchmcp fetch job mcpserver query search",
 	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open repository sanitize search search/scope " +
 		"site terminal",
-	"serving": "access audit metrics query users datafolder document source repository site indexing search search/federated search/scope searchmcp fessserver job kb kbmcp kbserver console clients " +
+	"serving": "access audit metrics query users datafolder document source repository site dataset indexing search search/federated search/scope searchmcp fessserver job kb kbmcp kbserver console clients " +
 		"mcpserver httpguard terminal",
 
 	// What goes wrong on the machine of a user: it asks the packages above.

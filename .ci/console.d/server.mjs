@@ -61,6 +61,10 @@ export const freePorts = n => Promise.all(Array.from({ length: n }, () => new Pr
 export const access = (data, ...args) =>
   execFileSync(knowhow, ['access', ...args, '--access', path.join(data, 'access.json')], { encoding: 'utf8', env: { HOME: work }, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
 
+// dataset makes a dataset without vectors from a folder.
+export const dataset = (datasets, name, id, from) =>
+  execFileSync(knowhow, ['datasets', 'create', '--datasets', datasets, '--embedder', 'none', '--name', name, id, from], { env: { HOME: work }, stdio: 'ignore' });
+
 // indexed waits until a server has indexed all its sources, with at least so many
 // documents together, and computed their vectors.
 export async function indexed(server, token, documents = 1) {

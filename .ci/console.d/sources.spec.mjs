@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, open, test } from './console.mjs';
-import { folder, indexed } from './server.mjs';
+import { expect, hit, open, search, test } from './console.mjs';
+import { dataset, folder, indexed } from './server.mjs';
 
 test('the sources are shown live, with what is left out', async ({ page, servers }) => {
   const work = folder('sources'), garden = path.join(work, 'garden');
@@ -33,6 +33,38 @@ test('the sources are shown live, with what is left out', async ({ page, servers
   await page.reload(); // the address has the search
   await expect(paths.last()).toContainText('photo.jpg');
   await expect(paths).toHaveCount(2);
+});
+
+test('the datasets of a source are listed and searched one by one', async ({ page, servers }) => {
+  const work = folder('datasets'), sets = path.join(work, 'sets'), notes = path.join(work, 'notes');
+  mkdirSync(notes);
+  mkdirSync(path.join(sets, 'broken'), { recursive: true });
+  writeFileSync(path.join(notes, 'valves.md'), '# Valves\n\nA valve of a pump.\n');
+  dataset(sets, 'All about pumps', 'pumps', notes);
+  writeFileSync(path.join(notes, 'valves.md'), '# Valves of pipes\n\nA valve of a pipe.\n');
+  dataset(sets, 'All about pipes', 'pipes', notes);
+  writeFileSync(path.join(sets, 'broken', 'manifest.json'), '{"id": "broken", "name": "<b>bold</b>",');
+  const server = await servers.start([`datasets:${sets}`, notes]);
+  await open(page, server.url + '/#/sources');
+  const source = page.getByRole('main').locator('.card').filter({ has: page.getByRole('heading', { name: 'datasets' }) });
+  await expect(source).toContainText('3 datasets, 1 cannot be searched');
+  const of = name => source.locator('.datasets > li').filter({ hasText: name });
+  await expect(of('broken')).toContainText('not valid JSON at line 1');
+  await expect(of('All about pumps')).toContainText('Texts1');
+  rmSync(path.join(sets, 'broken'), { recursive: true }); // the page sees it by itself
+  await expect(source).toContainText('2 datasets.');
+
+  await of('All about pumps').getByRole('link', { name: 'Search in the dataset All about pumps' }).click();
+  await expect(page.locator('.hit')).toHaveCount(1);
+  await search(page, 'valve');
+  await expect(page.locator('.hit')).toHaveCount(1);
+  await expect(hit(page, 'Valves')).toBeVisible();
+  const filter = page.getByRole('group', { name: 'Dataset' });
+  await filter.getByRole('checkbox', { name: 'All about pipes' }).check();
+  await expect(page.locator('.hit')).toHaveCount(2);
+  await filter.getByRole('checkbox', { name: 'All about pumps' }).uncheck();
+  await expect(page.locator('.hit')).toHaveCount(1);
+  await expect(hit(page, 'Valves of pipes')).toBeVisible();
 });
 
 test('the connection is tested, and each client has its command', async ({ page, origin }) => {

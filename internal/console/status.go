@@ -78,6 +78,9 @@ type Source struct {
 	LeftOut     map[string]int `json:"leftOut"`              // number of files and folders by reason
 	InPart      map[string]int `json:"inPart,omitempty"`     // number of files that are indexed except for a part
 	Paths       []Path         `json:"leftOutPaths,omitempty"`
+
+	Datasets     []Dataset `json:"datasets,omitempty"`     // of a source of that kind
+	MoreDatasets int       `json:"moreDatasets,omitempty"` // that are not in Datasets
 }
 
 // A Progress is how much of a number is done.

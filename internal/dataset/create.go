@@ -452,7 +452,8 @@ func (b *builder) write(ctx context.Context, dir string) error {
 		return err
 	}
 	manifest, err := json.MarshalIndent(writtenManifest{
-		Manifest{o.ID, o.Name, o.Description, indexFolder, metadataName, o.DefaultTopK}, model,
+		Manifest{ID: o.ID, Name: o.Name, Description: o.Description, Index: indexFolder, Metadata: metadataName,
+			DefaultTopK: o.DefaultTopK}, model,
 		meta.Stats.EmbeddingDimensions, len(b.docs), now}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the manifest: %w", err)

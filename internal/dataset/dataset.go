@@ -41,6 +41,12 @@ type Info struct {
 	Documents    int    // entries of the metadata; 0 unless the dataset is ready
 	Model        string // that the metadata names; "" if it names none
 	ManifestPath string // absolute
+	License      string // that the manifest names, like the next one; "" if it names none
+	Version      string
+	Index        string // kind of the index, such as "flat"; "" if there are no vectors, like the next one
+	Metric       string // by which the index compares vectors
+	Dimensions   int    // of the vectors; 0 if there are none
+	Bytes        int64  // of the manifest, the index and the metadata
 
 	// Problems says what is wrong, in the order in which it was found. A dataset
 	// that is ready has warnings at most. That about its model is there once it

@@ -28,6 +28,7 @@ const (
 	maxID          = 64       // characters, like the next two
 	maxName        = 128
 	maxDescription = 512
+	maxNote        = 100 // of what is shown only
 
 	defaultTopK = 5
 	maxTopK     = 100
@@ -56,6 +57,10 @@ type Manifest struct {
 	Index       string `json:"index"`
 	Metadata    string `json:"metadata"`
 	DefaultTopK int    `json:"defaultTopK"`
+
+	// What people are shown; "" if the manifest has none, or no text.
+	License string `json:"license,omitempty"`
+	Version string `json:"version,omitempty"`
 }
 
 // CheckID returns an error that says what is wrong with an id, nil if nothing
@@ -133,6 +138,12 @@ func readManifest(path string) (m Manifest, f findings) {
 	text("description", &m.Description, limited(maxDescription))
 	text("index", &m.Index, limited(maxManifest))
 	text("metadata", &m.Metadata, limited(maxManifest))
+	note := func(name string) string {
+		var s loose                           // a version may be a number
+		_ = json.Unmarshal(members[name], &s) // another value is not shown
+		return sanitize.Short(string(s), maxNote, 4*maxNote)
+	}
+	m.License, m.Version = note("license"), note("version")
 	m.DefaultTopK = defaultTopK
 	if raw, ok := members[ruleDefaultTopK]; ok {
 		var n float64

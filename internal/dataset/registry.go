@@ -405,12 +405,17 @@ func (r *Registry) List(ctx context.Context) ([]Info, error) {
 	case <-enough.C:
 	case <-ctx.Done():
 	}
+	return r.Current(), nil
+}
+
+// Current is like List, but does not wait. Before the first scan there are no datasets.
+func (r *Registry) Current() []Info {
 	var list []Info
 	for _, e := range r.snapshot() {
 		list = append(list, r.info(e))
 	}
 	slices.SortStableFunc(list, func(a, b Info) int { return strings.Compare(a.ID, b.ID) })
-	return list, nil
+	return list
 }
 
 // info describes an entry.
@@ -420,9 +425,16 @@ func (r *Registry) info(e *entry) Info {
 		DefaultTopK: cmp.Or(e.manifest.DefaultTopK, defaultTopK), State: e.state,
 		ManifestPath: filepath.Join(r.path(e.folder), manifestName),
 		Problems:     e.found.problems(), FailedAt: e.failedAt,
+		License: e.manifest.License, Version: e.manifest.Version,
+	}
+	for _, f := range e.files {
+		i.Bytes += f.size
 	}
 	if e.set != nil {
 		i.Vectors, i.Documents, i.Model = e.set.vectors.index.Len(), len(e.set.docs), e.set.model
+		if x := e.set.vectors.stored; x.Count > 0 {
+			i.Index, i.Metric, i.Dimensions = x.Kind(), x.Metric.String(), x.Dim
+		}
 		if v := e.set.meaning.known.Load(); v != nil && v.finding.Status == Warning {
 			i.Problems = append(i.Problems, v.finding)
 		}

@@ -253,6 +253,10 @@ func (s *Service) Labels(ctx context.Context) ([]search.Label, error) {
 // FacetFields implements [search.Service].
 func (s *Service) FacetFields() []string { return slices.Clone(facetFields[:]) }
 
+// Datasets returns the datasets of the folder as they are now, with those that cannot be
+// searched.
+func (s *Service) Datasets() []dataset.Info { return s.registry.Current() }
+
 // Health implements [search.Service]. It is red if no dataset can be searched, and
 // yellow if a dataset cannot.
 func (s *Service) Health(ctx context.Context) (search.Health, error) {

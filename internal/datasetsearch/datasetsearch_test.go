@@ -133,6 +133,27 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestSegment checks that a search can be restricted to a dataset.
+func TestSegment(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "pumps", []dataset.Document{{Path: "a.txt", Content: "a valve"}, {Path: "b.txt", Content: "a rotor"}})
+	write(t, dir, "pipes", []dataset.Document{{Path: "a.txt", Content: "another valve"}})
+	s, _ := open(t, dataset.Options{Dir: dir})
+	for text, want := range map[string][]string{
+		`segment:"pumps"`:        {"pumps/a.txt", "pumps/b.txt"},
+		`segment:pumps valve`:    {"pumps/a.txt"},
+		`valve -segment:"pumps"`: {"pipes/a.txt"},
+		`segment:p*`:             {"pipes/a.txt", "pumps/a.txt", "pumps/b.txt"},
+		`segment:none`:           nil,
+	} {
+		got := paths(find(t, s, text))
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("Search(%s) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestCreated checks that a text that Create cut into chunks is read as it was.
 func TestCreated(t *testing.T) {
 	source, dir := t.TempDir(), t.TempDir()

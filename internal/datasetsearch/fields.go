@@ -27,6 +27,8 @@ func (e *evaluator) value(t *table, doc int, field string) string {
 	switch field {
 	case "label":
 		return e.s.label
+	case "segment":
+		return t.set.ID()
 	case "doc_id":
 		return string(t.ids[doc][:])
 	case "content_length":
@@ -87,7 +89,7 @@ func (e *evaluator) selected(ctx context.Context, field string, f func(value str
 // isText reports whether a field holds one text that is not tokenized.
 func isText(field string) bool {
 	switch field {
-	case "label", "filetype", "mimetype", "host", "filename", "url", "doc_id":
+	case "label", "filetype", "mimetype", "host", "filename", "url", "doc_id", "segment":
 		return true
 	}
 	return false

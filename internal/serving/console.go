@@ -72,8 +72,10 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 	}
 	for _, src := range sources {
 		if !isIndexed(src) {
-			status.Sources = append(status.Sources, console.Source{Label: src.Label, Path: src.Path,
-				Description: src.Description, Kind: kindOf(src.Path), LeftOut: map[string]int{}})
+			to := console.Source{Label: src.Label, Path: src.Path, Description: src.Description,
+				Kind: kindOf(src.Path), LeftOut: map[string]int{}}
+			to.Datasets, to.MoreDatasets = datasetsOf(v.o.Asked[src.Label])
+			status.Sources = append(status.Sources, to)
 		}
 	}
 	return status, nil

@@ -389,6 +389,9 @@ func TestIsolationOfTheRest(t *testing.T) {
 	t.Parallel()
 	for i, notes := range []string{"kb", "kb:memory", "kb", "kb:memory"} {
 		p := newPair(t, notes, i > 1)
+		if got := p.alone.get(t, "/console/status"); !strings.Contains(got, `"datasets":[{"id":"sets"`) {
+			t.Errorf("the status has no datasets: %s", got)
+		}
 		for _, path := range []string{"/", "/console/status", "/console/status?left-out=finance", "/console/status?leftOut=finance",
 			"/console/left-out?source=finance", "/console/left-out?source=docs&q=zz", "/console/left-out?source=memory",
 			"/console/similar?id=" + document.IDOf("docs", "0.txt"), "/console/file?id=" + document.IDOf("docs", "0.txt"), "/fess/api/v1/labels",

@@ -6,7 +6,7 @@ const types = {html: 'Web pages', txt: 'Text and Markdown', others: 'Code and da
   odt: 'OpenDocument text', ods: 'OpenDocument sheets', odp: 'OpenDocument slides', epub: 'E-books', eml: 'Mail'};
 const times = {'7d': 'Last 7 days', '30d': 'Last 30 days', '1y': 'Last year', '5y': 'Last 5 years'};
 const sorts = {'': 'Relevance', 'timestamp.desc': 'Newest first', 'timestamp.asc': 'Oldest first', 'filename.asc': 'Name', 'content_length.desc': 'Longest first'};
-const groups = {in: 'Source', type: 'Kind', lang: 'Language', since: 'Changed'};
+const groups = {in: 'Source', set: 'Dataset', type: 'Kind', lang: 'Language', since: 'Changed'};
 
 // endpointOf returns the endpoint of one source, or the first one.
 const endpointOf = label => state.endpoints.find(e => (e.label || '') === (label || '')) || state.endpoints[0];
@@ -28,6 +28,7 @@ function filtered(query, p) {
     ? '(' + values.map(v => field + ':"' + v.replace(/["\\]/g, '') + '"').join(' OR ') + ')' : field + ':"' + values[0].replace(/["\\]/g, '') + '"');
   const labels = split(p.in);
   if (labels.length > 1) any('label', labels);
+  any('segment', split(p.set));
   any('filetype', split(p.type));
   if (Object.hasOwn(times, p.since || '')) conditions.push('timestamp:[now-' + p.since + ' TO *]');
   if (conditions.length === 0) return query;
@@ -131,7 +132,7 @@ function facts(hit, withType) {
 
 async function showResults(root, p, signal) {
   const {endpoint, name, args} = callOf(p), began = performance.now();
-  const fields = ['label', 'filetype', 'lang'], ranges = Object.keys(times).map(t => 'timestamp:[now-' + t + ' TO *]');
+  const fields = countable(endpoint), ranges = Object.keys(times).map(t => 'timestamp:[now-' + t + ' TO *]');
   const ask = more => api.tool(endpoint.path, name, Object.assign({}, args, {pageSize, maxChars: passageChars,
     includeFields: ['title', 'score', 'filetype', 'mimetype', 'timestamp', 'url']}, more), {signal});
   const page = await ask({facets: {field: fields, query: ranges, size: 20}}).catch(e => {
@@ -168,6 +169,18 @@ async function showResults(root, p, signal) {
   await countOthers(root, page.facets, p, signal);
 }
 
+// countable returns the fields by which all sources of an endpoint can count.
+function countable(endpoint) {
+  const unknown = state.sources.some(s => (!endpoint.label || endpoint.label === s.label) && (s.kind === 'fess' || s.kind === 'datasets'));
+  return unknown ? ['label', 'filetype'] : ['label', 'filetype', 'lang'];
+}
+
+// datasetsIn returns the datasets among which a search can choose: those of its only source.
+function datasetsIn(p) {
+  const labels = split(p.in), sources = state.sources.filter(s => labels.length === 0 || labels.includes(s.label));
+  return sources.length === 1 && sources[0].datasets || [];
+}
+
 // toolbar has what stands above the results.
 function toolbar(p, left) {
   const select = el('select', {id: 'sort', 'aria-label': 'Sort by', onchange: e => go('search', Object.assign({}, p, {sort: e.target.value}))},
@@ -191,7 +204,7 @@ function notices(page, p) {
 
 // filters returns the filters with counts.
 function filters(facets, p) {
-  const values = {in: [], type: [], lang: [], since: []};
+  const values = {in: [], set: datasetsIn(p).filter(d => d.state === 'ready').map(d => ({value: d.id})), type: [], lang: [], since: []};
   for (const f of facets && facets.fields || []) {
     const group = {label: 'in', filetype: 'type', lang: 'lang'}[f.name];
     if (group) values[group] = f.result;
@@ -210,16 +223,16 @@ const activeFilters = p => Object.keys(groups).reduce((n, g) => n + split(p[g]).
 // fillGroup writes the values of a group of filters.
 function fillGroup(box, group, values, p) {
   const fieldset = box.querySelector('[data-group=' + group + ']'), chosen = split(p[group]);
-  const all = values.concat(chosen.filter(c => !values.some(v => v.value === c)).map(value => ({value, count: 0})));
+  const all = values.concat(chosen.filter(c => !values.some(v => v.value === c)).map(value => ({value, count: group === 'set' ? undefined : 0})));
   fieldset.hidden = all.length < 2 && chosen.length === 0 || group === 'since' && !all.some(v => v.count);
-  const name = {in: v => v, type: typeName, lang: languageName, since: v => times[v] || v}[group];
+  const name = {in: v => v, set: v => (datasetsIn(p).find(d => d.id === v) || {}).name || v, type: typeName, lang: languageName, since: v => times[v] || v}[group];
   fieldset.lastChild.replaceChildren(...all.map(v => {
     const box = el('input', {type: 'checkbox', id: 'filter-' + group + '-' + v.value, checked: chosen.includes(v.value), onchange: () => {
       const kept = group === 'since' ? [] : chosen.filter(c => c !== v.value);
       SEARCH.focus = box.id;
       go('search', Object.assign({}, p, {[group]: box.checked ? [...kept, v.value] : kept}));
     }});
-    return el('label', {class: v.count ? '' : 'none'}, box, el('span', {dir: 'auto'}, name(v.value)), el('span', {class: 'number'}, number(v.count)));
+    return el('label', {class: v.count === 0 ? 'none' : ''}, box, el('span', {dir: 'auto'}, name(v.value)), v.count === undefined ? null : el('span', {class: 'number'}, number(v.count)));
   }));
   if (SEARCH.focus && $(SEARCH.focus)) $(SEARCH.focus).focus({preventScroll: true});
 }

@@ -153,11 +153,38 @@ const SOURCES = (() => {
       if (part) parts.push(el('p', {class: 'soft'}, 'Indexed, but ' + counts(s.inPart).join(', ')));
     } else {
       parts.push(el('p', {class: 'soft'}, s.kind === 'fess' ? 'A Fess server answers each search. Its documents are not in the index of this server.'
-        : s.kind === 'datasets' ? 'Datasets are searched as they are on the disk. knowhow datasets list shows their state.'
+        : s.kind === 'datasets' ? datasetsText(s)
           : 'Notes and files that people and agents have added.', s.kind === 'kb' && NOTES.available(state)
           ? [' ', el('a', {href: address('notes')}, 'Open the knowledge base')] : null));
     }
+    if (s.datasets) parts.push(el('ul', {class: 'datasets'}, s.datasets.map(d => aboutDataset(s, d, fact, searchable))));
+    if (s.moreDatasets) parts.push(el('p', {class: 'soft'}, 'and ' + plural(s.moreDatasets, 'dataset') + ' more'));
     return parts;
+  }
+
+  function datasetsText(s) {
+    if (!s.datasets) return ['No dataset is in this folder. ', el('code', {}, 'knowhow datasets create --datasets DIR ID FOLDER'), ' makes one.'];
+    const failed = s.datasets.filter(d => d.state === 'error').length;
+    return plural(s.datasets.length + (s.moreDatasets || 0), 'dataset') + (failed ? ', ' + number(failed) + ' cannot be searched' : '') +
+      '. A change on the disk is seen within seconds.';
+  }
+
+  // aboutDataset returns what is known of a dataset of a source.
+  function aboutDataset(s, d, fact, searchable) {
+    const state = {ready: ['ready', 'good'], loading: ['loading', 'busy']}[d.state] || ['cannot be searched', 'bad'];
+    const name = d.name || d.id, known = (title, value) => value ? fact(title, el('bdi', {}, value)) : null;
+    return el('li', {}, el('div', {class: 'head'}, el('h3', {dir: 'auto'}, name), name !== d.id && el('code', {}, d.id),
+      el('span', {class: 'pill ' + state[1]}, state[0]),
+      searchable && d.state === 'ready' ? el('a', {href: address('search', {q: '*', in: s.label, set: d.id}), class: 'push'},
+        'Search', el('span', {class: 'unseen'}, ' in the dataset ' + name)) : null),
+    d.description && d.description !== name ? el('p', {dir: 'auto'}, d.description) : null,
+    d.failure ? el('p', {class: 'error', dir: 'auto'}, sentence(d.failure)) : null,
+    (d.warnings || []).map(w => el('p', {class: 'soft', dir: 'auto'}, sentence(w))),
+    el('dl', {class: 'facts'},
+      d.state === 'ready' && fact('Texts', number(d.documents)),
+      d.state === 'ready' && fact('Vectors', d.vectors ? number(d.vectors) + ' of ' + plural(d.dimensions, 'dimension') : 'none: searched by words'),
+      known('Index', [d.index, d.metric].filter(Boolean).join(', ')), known('Model', d.vectors && d.model),
+      known('Version', d.version), known('License', d.license), d.bytes ? fact('Size', bytes(d.bytes)) : null));
   }
 
   // newLeftOut returns the list of what is left out of a source.

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
@@ -48,6 +49,24 @@ type Header struct {
 	Count   int    // number of vectors
 	Metric  Metric
 	Trained bool // false if FAISS cannot search it yet
+}
+
+// Kind returns a short name of the type for people, such as "flat" or "HNSW". Types
+// without one are returned as they are.
+func (h Header) Kind() string {
+	switch {
+	case strings.HasPrefix(h.Type, "IxF"):
+		return "flat"
+	case strings.HasPrefix(h.Type, "IH"):
+		return "HNSW"
+	case strings.HasPrefix(h.Type, "Iw"):
+		return "IVF"
+	case h.Type == "IxSQ":
+		return "scalar quantizer"
+	case h.Type == "IxPq", h.Type == "IxPQ", h.Type == "IxPo":
+		return "product quantizer"
+	}
+	return h.Type
 }
 
 // An Index has the vectors of an index file.
