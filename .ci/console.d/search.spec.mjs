@@ -106,6 +106,16 @@ test('a page of a PDF is named, and the original can be downloaded', async ({ pa
   await expect(page.getByText('page 3').first()).toBeVisible();
   await page.getByRole('main').getByRole('link', { name: 'expenses.pdf' }).first().click();
   await expect(page.getByText('The allowance for meals').first()).toBeInViewport();
+  const pages = page.getByRole('navigation', { name: 'Pages' }), mark = n => page.getByRole('heading', { name: 'Page ' + n });
+  await expect(mark(3)).toBeAttached();
+  await pages.getByRole('link', { name: 'Page 2' }).click();
+  await expect(mark(2)).toBeInViewport();
+  await expect(page.getByText('Trains are booked in second class')).toBeInViewport();
+  await expect(pages.getByRole('link', { name: 'Page 2' })).toHaveAttribute('aria-current', 'true');
+  await mark(3).getByRole('link').click(); // the address of a page can be kept
+  await page.reload();
+  await expect(mark(3)).toBeInViewport();
+  expect(new URL(page.url()).hash).toContain('page=3');
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Original' }).click();
   expect((await download).suggestedFilename()).toBe('expenses.pdf');

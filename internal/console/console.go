@@ -33,6 +33,9 @@ type Options struct {
 	// it has none.
 	File func(ctx context.Context, id string) (*File, error)
 
+	// Pages returns the pages of the document with an ID, in order; none if it has none.
+	Pages func(ctx context.Context, id string) ([]Page, error)
+
 	// Similar returns the documents that are similar in meaning to the one with an ID, the
 	// most similar first.
 	Similar func(ctx context.Context, id string) ([]Similar, error)

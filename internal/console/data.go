@@ -19,6 +19,8 @@ func (c *console) serveData(w http.ResponseWriter, r *http.Request) {
 		c.serveLeftOut(w, r)
 	case "/file":
 		c.serveFile(w, r)
+	case "/pages":
+		c.servePages(w, r)
 	case "/similar":
 		c.serveSimilar(w, r)
 	case "/connect":

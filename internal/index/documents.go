@@ -65,19 +65,41 @@ func (x *Index) Document(ctx context.Context, number int64) (*document.Document,
 		if err != nil {
 			return fmt.Errorf("reading the sections: %w", err)
 		}
-		err = database.Collect(ctx, tx, func(rows *sql.Rows) error {
-			var p document.Page
-			err := rows.Scan(&p.Offset, &p.Label)
-			d.Pages = append(d.Pages, p)
-			return err
-		}, `SELECT off, label FROM pages WHERE doc=? ORDER BY off`, number)
-		if err != nil {
+		if d.Pages, err = pagesOf(ctx, tx, number); err != nil {
 			return err
 		}
 		d.Chunks, err = chunkList(ctx, tx, number)
 		return err
 	})
 	return d, err
+}
+
+// Pages returns the pages of the text of the document with an ID; see kb.Store.
+func (x *Index) Pages(ctx context.Context, id string) (pages []document.Page, err error) {
+	err = x.db.Read(ctx, "reading the pages of a document", func(tx *sql.Tx) error {
+		var number int64
+		err := tx.QueryRowContext(ctx, `SELECT id FROM docs WHERE doc_id=?`, id).Scan(&number)
+		if errors.Is(err, sql.ErrNoRows) {
+			return document.Missing(id)
+		}
+		if err != nil {
+			return err
+		}
+		pages, err = pagesOf(ctx, tx, number)
+		return err
+	})
+	return pages, err
+}
+
+// pagesOf returns the pages of the document with a number.
+func pagesOf(ctx context.Context, q database.Querier, number int64) (pages []document.Page, err error) {
+	err = database.Collect(ctx, q, func(rows *sql.Rows) error {
+		var p document.Page
+		err := rows.Scan(&p.Offset, &p.Label)
+		pages = append(pages, p)
+		return err
+	}, `SELECT off, label FROM pages WHERE doc=? ORDER BY off`, number)
+	return pages, err
 }
 
 // chunkList returns the chunks of a document.

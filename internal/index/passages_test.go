@@ -1,6 +1,7 @@
 package index_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/index"
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
@@ -63,6 +65,12 @@ func TestPassagePages(t *testing.T) {
 	check("seals", "1")
 	check("whales", "1") // most of the passage is on page 2
 	check("narwhal", "")
+	if got, err := x.Pages(t.Context(), d.ID); err != nil || !slices.Equal(got, d.Pages) {
+		t.Errorf("Pages(%s) = %v, %v", d.ID, got, err)
+	}
+	if _, err := x.Pages(t.Context(), "none"); !errors.Is(err, errkind.NotFound) {
+		t.Errorf("Pages(none) = %v", err)
+	}
 	d.Pages = d.Pages[:1]
 	put(t, x, d)
 	check("seals", "iv")

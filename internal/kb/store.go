@@ -48,6 +48,10 @@ type Store interface {
 	Chunks(ctx context.Context, number int64, from, to int) (record *document.Record, chunks []string,
 		total int, err error)
 
+	// Pages returns the pages of the text of the document with an ID, in order; none
+	// if it has no pages. The error is of kind NotFound if there is no such document.
+	Pages(ctx context.Context, id string) ([]document.Page, error)
+
 	// CountTypes returns how many documents with one of the labels (nil: any)
 	// there are by type. Of the labels in written, only documents that users
 	// wrote count.

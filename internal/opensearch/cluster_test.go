@@ -287,6 +287,12 @@ func TestCopy(t *testing.T) {
 			t.Fatalf("Copy() again = %v\n%s", err, diff)
 		}
 	}
+	if pages, err := s.Pages(t.Context(), searchtest.Corpus()[0].ID); err != nil || len(pages) != 1 || pages[0].Label != "iv" {
+		t.Errorf("Pages() = %v, %v", pages, err)
+	}
+	if _, err := s.Pages(t.Context(), "none"); !errors.Is(err, errkind.NotFound) {
+		t.Errorf("Pages() of a document that does not exist = %v", err)
+	}
 	for n := int64(1); n <= 40; n++ {
 		want, err := from.Document(t.Context(), n)
 		if err != nil {

@@ -405,20 +405,32 @@ const maxText = 1 << 40
 
 // Sections returns the sections of a document; see [search.Outliner].
 func (s *Store) Sections(ctx context.Context, id string, labels []string) ([]document.Section, error) {
+	kept, err := s.kept(ctx, id, labels, "sections")
+	return kept.Sections, err
+}
+
+// Pages returns the pages of the text of the document with an ID; see kb.Store.
+func (s *Store) Pages(ctx context.Context, id string) ([]document.Page, error) {
+	kept, err := s.kept(ctx, id, nil, "pages")
+	return kept.Pages, err
+}
+
+// kept returns a member of what is stored of a document and not searched.
+func (s *Store) kept(ctx context.Context, id string, labels []string, member string) (rest, error) {
 	if err := s.Open(ctx); err != nil {
-		return nil, err
+		return rest{}, err
 	}
-	body := object{"size": 1, "track_total_hits": false, "_source": []string{"kept.sections"},
+	body := object{"size": 1, "track_total_hits": false, "_source": []string{"kept." + member},
 		"query": all(append(filters(labels, nil, nil), term("doc_id", id))...)}
 	r, err := s.search(ctx, inDocuments, body)
 	if err != nil {
-		return nil, fmt.Errorf("reading the sections of a document: %w", err)
+		return rest{}, fmt.Errorf("reading the %s of a document: %w", member, err)
 	}
 	rows, err := r.rows()
 	if err != nil || len(rows) == 0 {
-		return nil, cmp.Or(err, document.Missing(id))
+		return rest{}, cmp.Or(err, document.Missing(id))
 	}
-	return rows[0].Kept.Sections, nil
+	return rows[0].Kept, nil
 }
 
 // Locate returns the documents with a path; see [search.Outliner].

@@ -3,6 +3,7 @@ package serving
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -159,6 +160,23 @@ func (s *Server) file(ctx context.Context, id string) (*console.File, error) {
 		return nil, err
 	}
 	return &console.File{Name: path.Base(r.Path), Modified: info.ModTime(), Content: f}, nil
+}
+
+// pages returns the pages of a document that the caller may read. Documents of sources
+// that are asked have none.
+func (s *Server) pages(ctx context.Context, id string) ([]console.Page, error) {
+	if _, err := s.viewOf(ctx).documents.Find(ctx, id, nil); err != nil {
+		return nil, err
+	}
+	pages, err := s.store().Pages(ctx, id)
+	if errors.Is(err, errkind.NotFound) {
+		return nil, nil
+	}
+	list := make([]console.Page, len(pages))
+	for i, p := range pages {
+		list[i] = console.Page(p)
+	}
+	return list, err
 }
 
 // store returns what has the documents.

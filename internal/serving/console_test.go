@@ -118,10 +118,13 @@ func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite
 			t.Fatal(err)
 		}
 	}
+	zipped, hidden := file("docs", "b.zip/m.md", "M", "alpha m"), file("secret", "s.md", "S", "alpha s")
+	zipped.Pages = []document.Page{{Label: "iv"}, {Offset: 6, Label: "1"}}
+	hidden.Pages = []document.Page{{Label: "secret"}}
 	var changes []document.Change
-	for _, d := range []document.Document{file("docs", "a.md", "A", "alpha a"), file("docs", "b.zip/m.md", "M", "alpha m"),
+	for _, d := range []document.Document{file("docs", "a.md", "A", "alpha a"), zipped,
 		file("docs", "sub/c.md", "C", "alpha c"), file("docs", "gone.md", "Gone", "alpha gone"),
-		file("docs", "link.md", "Link", "alpha link"), note, file("secret", "s.md", "S", "alpha s"),
+		file("docs", "link.md", "Link", "alpha link"), note, hidden,
 		file("repo", "README.md", "R", "alpha r"), start, part, file("one", "a.md", "A", "alpha one"),
 		file("one", "a.md/x", "X", "alpha x")} {
 		if served[d.Label] {
@@ -195,6 +198,10 @@ func (s *consoleSite) get(user, target string) *httptest.ResponseRecorder {
 
 func fileOf(label, path string) string {
 	return "/console/file?id=" + url.QueryEscape(document.IDOf(label, path))
+}
+
+func pagesOf(label, path string) string {
+	return "/console/pages?id=" + url.QueryEscape(document.IDOf(label, path))
 }
 
 func similarTo(label, path string) string {
@@ -363,6 +370,10 @@ func TestConsoleIsolation(t *testing.T) {
 		fileOf("docs", "a.md"):              "original of a",
 		fileOf("secret", "s.md"):            "404",
 		fileOf("docs", "never.md"):          "404",
+		pagesOf("docs", "b.zip/m.md"):       `[{"offset":0,"label":"iv"},{"offset":6,"label":"1"}]`,
+		pagesOf("docs", "a.md"):             `200 []`,
+		pagesOf("docs", "never.md"):         "404",
+		pagesOf("secret", "s.md"):           "404",
 		similarTo("docs", "a.md"):           `"source":"docs"`,
 		similarTo("site", "start"):          `"path":"start/part.txt"`,
 		similarTo("secret", "s.md"):         "404",

@@ -46,7 +46,7 @@ func (s *Server) Routes() []httpguard.Route {
 		s.viewOf(r.Context()).fess.ServeHTTP(w, r)
 	})
 	page, data, events := console.Routes(console.Options{Status: s.status, Latest: s.latest,
-		LeftOut: s.leftOut, File: s.file, Similar: s.similar, Connect: s.connect, Refuse: mcpserver.Refuse, Log: s.o.Log})
+		LeftOut: s.leftOut, File: s.file, Pages: s.pages, Similar: s.similar, Connect: s.connect, Refuse: mcpserver.Refuse, Log: s.o.Log})
 	routes := []httpguard.Route{
 		all, one,
 		s.users.Limited(fess),

@@ -2,6 +2,7 @@
 
 const readChars = 16000;   // of a part
 const before = 12000;      // bytes before a passage, at most
+const listedPages = 2000;
 const held = 64000;        // characters of an unfinished block that wait for the next part
 
 const encode = text => new TextEncoder().encode(text);
@@ -49,10 +50,18 @@ async function showDocument(root, p, signal) {
   const inside = source && path.startsWith(source.path + '/') ? path.slice(source.path.length + 1) : '';
   const link = inside ? linkFrom(inside, label) : null;
 
+  const pages = await pagesOf(id, signal), pageWord = /^(powerpoint|odp)$/.test(about.filetype || '') ? 'Slide' : 'Page';
+
+  const here = Object.assign({}, p, {id, path: '', source: '', at: '', len: '', page: ''});
+  // pageAddress returns the address of a page. Its label may be that of a page before.
+  const pageAddress = page => address('read', Object.assign({}, here, {page: page.label, at: pages.find(o => o.label === page.label) === page ? '' : page.offset}));
+  const pageMark = page => el('h2', {class: 'page-mark', 'data-page': page.offset, dir: 'auto'}, el('a', {href: pageAddress(page)}, pageWord + ' ' + page.label));
+
   const options = {level: 2, link};
   const body = el('div', {class: 'body'}), earlier = el('p', {class: 'more'}), later = el('p', {class: 'more'});
   let start = 0, end = 0, rest = '', last = false; // what is shown, in bytes; the text that waits; whether it ends the document
-  let at = Number(p.at) || 0, length = Number(p.len) || 0;
+  const offsetOf = p => Number(p.at) || (pages.find(page => page.label === p.page) || {}).offset || 0;
+  let at = offsetOf(p), length = Number(p.len) || 0;
 
   const read = async (from, maxChars) => {
     const r = await tool('read_content', {docId: id, from, maxChars});
@@ -60,7 +69,7 @@ async function showDocument(root, p, signal) {
   };
   const beginning = () => {
     if (at <= before) return 0;
-    const above = sections.filter(s => s.offset <= at && s.offset >= at - before);
+    const above = (sections.length ? sections : pages).filter(s => s.offset <= at && s.offset >= at - before);
     return above.length ? above[above.length - 1].offset : at - 1500;
   };
 
@@ -99,14 +108,21 @@ async function showDocument(root, p, signal) {
       view.dir = 'auto'; // at the end, see renderMarkdown
       return {box: append(box, view), kept};
     }
-    const data = encode(text), size = data.length, decode = (a, b) => new TextDecoder('utf-8', {ignoreBOM: true}).decode(data.subarray(Math.max(a, 0), Math.max(b, 0)));
-    const pieces = length && at < offset + size && at + length > offset
-      ? [[0, at - offset, false], [Math.max(at - offset, 0), Math.min(at + length - offset, size), true], [at + length - offset, size, false]] : [[0, size, false]];
+    const data = encode(text), size = data.length, decode = (a, b) => new TextDecoder('utf-8', {ignoreBOM: true}).decode(data.subarray(a, b));
+    const marks = new Map(); // the pages that begin in the text
+    for (const page of pages) {
+      if (page.offset >= offset && page.offset < offset + size) marks.set(wordStart(data, page.offset - offset), page);
+    }
+    const cuts = new Set([0, size, ...marks.keys(), ...length ? [at - offset, at + length - offset] : []]);
+    const places = Array.from(cuts).filter(c => c >= 0 && c <= size).sort((a, b) => a - b);
     const text2 = el(form === 'code' ? 'code' : 'div', form === 'code' ? null : {dir: 'auto'});
-    for (const [a, b, isPassage] of pieces) {
-      if (b <= a && !isPassage) continue;
+    for (const [i, a] of places.entries()) {
+      if (marks.has(a)) text2.append(pageMark(marks.get(a)));
+      const b = places[i + 1];
+      if (!b) break;
+      const isPassage = length && offset + a >= at && offset + b <= at + length;
       const span = el('span', {class: isPassage ? 'passage' : null}, form === 'code' ? renderTokens(decode(a, b), language) : decode(a, b));
-      span.dataset.offset = offset + Math.max(a, 0);
+      span.dataset.offset = offset + a;
       text2.append(markWords(span, words));
     }
     append(box, form === 'code' ? el('pre', {class: 'code', tabindex: '0'}, text2) : el('div', {class: 'plain'}, text2));
@@ -163,29 +179,28 @@ async function showDocument(root, p, signal) {
   const web = /^https?:\/\//i.test(about.url || '');
   const title = el('h1', {dir: 'auto', tabindex: '-1'}, about.title || id);
   const actions = el('div', {class: 'row'}), similar = el('section', {class: 'similar-documents', hidden: true});
-  const here = Object.assign({}, p, {id, path: '', source: ''});
   root.replaceChildren(el('div', {class: 'beside read'},
-    el('aside', {'aria-label': 'Contents'}, contents(sections, about.moreSections, s => address('read', Object.assign({}, here, {at: s.offset, len: '', page: ''}))), similar),
+    el('aside', {'aria-label': 'Contents'}, contents(sections, about.moreSections, s => address('read', Object.assign({}, here, {at: s.offset})), pages, pageWord, pageAddress), similar),
     append(el('article'), backLink(p), title,
       el('div', {class: 'soft facts'}, label && [label, ' · '], web ? el('a', {href: about.url, rel: 'noreferrer noopener', target: '_blank'}, about.url) : el('bdi', null, inside || path),
-        about.filetype && ' · ' + typeName(about.filetype), about.content_length > 0 && ' · ' + bytes(about.content_length), about.timestamp && [' · ', el('time', {datetime: about.timestamp, title: new Date(about.timestamp).toLocaleString()}, age(about.timestamp))],
-        p.page && el('span', {class: 'badge'}, 'page ' + p.page)),
+        about.filetype && ' · ' + typeName(about.filetype), about.content_length > 0 && ' · ' + bytes(about.content_length), about.timestamp && [' · ', el('time', {datetime: about.timestamp, title: new Date(about.timestamp).toLocaleString()}, age(about.timestamp))]),
       actions, earlier, body, later)));
   const goTo = to => {
-    at = Number(to.at) || 0;
+    at = offsetOf(to);
     length = Number(to.len) || 0;
     if (at < start || at >= end && !last) return false;
+    const mark = to.page && !length && body.querySelector('[data-page="' + at + '"]');
     const all = Array.from(body.querySelectorAll('[data-offset]'));
-    let target = body.querySelector('.passage');
-    if (!length || !target) {
+    let target = mark || body.querySelector('.passage');
+    if (mark || !length || !target) {
       body.querySelectorAll('.passage').forEach(n => n.classList.remove('passage'));
-      const exact = all.filter(n => Number(n.dataset.offset) <= at).pop();
-      if (form !== 'markdown' && at > start && (!exact || Number(exact.dataset.offset) !== at)) {
+      const exact = mark || all.filter(n => Number(n.dataset.offset) <= at).pop();
+      if (!mark && form !== 'markdown' && at > start && (!exact || Number(exact.dataset.offset) !== at)) {
         if (!exact || !splitAt(exact, at)) return false;
         target = exact.nextSibling;
       } else target = exact;
     }
-    if (at === 0 && !length || !target) {
+    if (at === 0 && !length && !mark || !target) {
       title.focus({preventScroll: true});
       scrollTo(0, 0);
       return true;
@@ -194,9 +209,11 @@ async function showDocument(root, p, signal) {
     target.focus({preventScroll: true});
     target.scrollIntoView({block: 'start'});
     document.querySelectorAll('.contents a').forEach(a => a.removeAttribute('aria-current'));
-    const i = sections.filter(s => s.offset <= at).length - 1;
-    const current = document.querySelectorAll('.contents a')[i];
-    if (current) { current.setAttribute('aria-current', 'true'); current.scrollIntoView({block: 'nearest'}); target.scrollIntoView({block: 'start'}); }
+    for (const [list, places] of [['.sections', sections], ['.pages', pages]]) {
+      const current = document.querySelectorAll('.contents ' + list + ' a')[places.filter(s => s.offset <= at).length - 1];
+      if (current) { current.setAttribute('aria-current', 'true'); current.scrollIntoView({block: 'nearest'}); }
+    }
+    target.scrollIntoView({block: 'start'});
     return true;
   };
   goTo(p);
@@ -242,15 +259,44 @@ function rawLength(text, raw) {
   return text.length - j;
 }
 
-// contents returns the table of contents.
-function contents(sections, more, to) {
-  if (sections.length < 2) return null;
+// wordStart returns the place at which the word begins that a place in UTF-8 is in: a page
+// can begin inside a word that was divided.
+function wordStart(data, place) {
+  const blank = i => i < 0 || data[i] <= 0x20;
+  if (blank(place)) return place;
+  let i = place;
+  while (!blank(i - 1) && place - i < 40) i--;
+  return blank(i - 1) ? i : place;
+}
+
+// pagesOf returns the pages of a document, none if it has one at most.
+async function pagesOf(id, signal) {
+  try {
+    const pages = await api.get('/console/pages?' + new URLSearchParams({id}), {signal});
+    return pages.length > 1 ? pages : [];
+  } catch (e) {
+    if (signal.aborted || e instanceof Unauthorized) throw e;
+    return []; // without them, the page is whole
+  }
+}
+
+// contents returns the table of contents: the headings and the pages.
+function contents(sections, more, to, pages, pageWord, toPage) {
+  if (sections.length < 2 && !pages.length) return null;
   const top = Math.min(...sections.map(s => s.heading.split(' > ').length));
-  const box = el('details', {class: 'contents'}, el('summary', null, 'Contents'),
-    el('nav', {'aria-label': 'Sections'}, el('ul', null, sections.map(s => {
+  const box = el('details', {class: 'contents'}, el('summary', null, 'Contents'));
+  if (sections.length > 1) {
+    box.append(el('nav', {'aria-label': 'Sections', class: 'sections'}, el('ul', null, sections.map(s => {
       const headings = s.heading.split(' > ');
       return el('li', {class: 'depth-' + Math.min(headings.length - top, 4)}, el('a', {href: to(s), dir: 'auto'}, headings.pop()));
-    }))), more ? el('p', {class: 'soft'}, 'and ' + plural(more, 'section') + ' below these') : '');
+    }))));
+    if (more) box.append(el('p', {class: 'soft'}, 'and ' + plural(more, 'section') + ' below these'));
+  }
+  if (pages.length) {
+    box.append(el('nav', {'aria-label': pageWord + 's', class: 'pages'}, el('h3', null, pageWord + 's'),
+      el('ol', null, pages.slice(0, listedPages).map(p => el('li', null, el('a', {href: toPage(p), dir: 'auto'}, el('span', {class: 'unseen'}, pageWord + ' '), p.label)))),
+      pages.length > listedPages ? el('p', {class: 'soft'}, 'and ' + number(pages.length - listedPages) + ' more') : null));
+  }
   box.open = matchMedia('(min-width: 60rem)').matches;
   return box;
 }
