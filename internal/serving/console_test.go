@@ -49,6 +49,8 @@ const (
 	repoAddress = "git+https://git.example/team/repo"
 )
 
+const guideText = "How the pumps of the station are started, stopped and maintained, and who is called if one of them fails."
+
 // newConsoleSite returns a site of some labels.
 func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite {
 	t.Helper()
@@ -126,8 +128,11 @@ func newConsoleSite(t *testing.T, withUsers bool, labels ...string) *consoleSite
 		file("docs", "sub/c.md", "C", "alpha c"), file("docs", "gone.md", "Gone", "alpha gone"),
 		file("docs", "link.md", "Link", "alpha link"), note, hidden,
 		file("repo", "README.md", "R", "alpha r"), start, part, file("one", "a.md", "A", "alpha one"),
-		file("one", "a.md/x", "X", "alpha x")} {
+		file("one", "a.md/x", "X", "alpha x"), file("docs", "v1/guide.html", "Guide", guideText),
+		file("docs", "v2/guide.txt", "The guide", guideText+" And more."), file("repo", "other.txt", "Copy", guideText),
+		file("repo", "guide.md", "Other guide", "Zebras are unlike all of this: zz zzz zzzz.")} {
 		if served[d.Label] {
+			d.Hash = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(d.Text)))
 			changes = append(changes, document.Change{Put: &d})
 		}
 	}
@@ -230,6 +235,18 @@ func TestConsoleSimilar(t *testing.T) {
 	}
 	if list = ask("bob", "docs", "a.md"); !slices.ContainsFunc(list, func(s console.Similar) bool { return s.Source == "secret" }) {
 		t.Errorf("bob is told about %+v only", list)
+	}
+	list = ask("ann", "docs", "v1/guide.html")
+	for _, d := range list {
+		if d.Path == "v2/guide.txt" || d.Path == "other.txt" {
+			t.Errorf("a guide is similar to itself in another form, %s", d.Path)
+		}
+		if d.Score < 0.45 || d.Score < 0.7*list[0].Score {
+			t.Errorf("%s is not similar: %+v", d.Path, list)
+		}
+	}
+	if list = ask("ann", "docs", "a.md"); !slices.ContainsFunc(list, func(s console.Similar) bool { return s.Path == "a.md" && s.Source == "one" }) {
+		t.Errorf("another document with the same name is missing in %+v", list)
 	}
 	if w := s.get("ann", similarTo("secret", "s.md")); w.Code != http.StatusNotFound {
 		t.Errorf("a document that ann may not read has %d %s", w.Code, w.Body)

@@ -280,8 +280,11 @@ async function pagesOf(id, signal) {
   }
 }
 
-// contents returns the table of contents: the headings and the pages.
+// contents returns the table of contents: the headings, and the pages unless each has a
+// heading, as slides have.
 function contents(sections, more, to, pages, pageWord, toPage) {
+  const offsets = new Set(sections.map(s => s.offset));
+  if (pages.every(p => offsets.has(p.offset))) pages = [];
   if (sections.length < 2 && !pages.length) return null;
   const top = Math.min(...sections.map(s => s.heading.split(' > ').length));
   const box = el('details', {class: 'contents'}, el('summary', null, 'Contents'));
