@@ -27,6 +27,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/dataset"
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/segment"
@@ -148,21 +149,22 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 		return err
 	})
 	if err == nil && s.has(q.Labels) {
-		err = s.addFailure(ctx, page)
+		err = s.addFailure(ctx, q.Text.Tree(), page)
 	}
 	return page, err
 }
 
-// addFailure adds to a page that some datasets cannot be searched. It returns an error if
-// none of those in the folder can be, or if there is no folder.
-func (s *Service) addFailure(ctx context.Context, page *search.Page) error {
+// addFailure adds to a page that some datasets cannot be searched whose documents could
+// match a query. It returns an error if none of those in the folder can be searched, or if
+// there is no folder.
+func (s *Service) addFailure(ctx context.Context, q query.Node, page *search.Page) error {
 	all, err := s.registry.List(ctx)
 	if err != nil {
 		return err
 	}
 	var bad []string
 	for _, i := range all {
-		if i.State == dataset.Error || i.State == dataset.Invalid {
+		if (i.State == dataset.Error || i.State == dataset.Invalid) && !excludes(q, i.ID) {
 			bad = append(bad, i.ID)
 		}
 	}
@@ -180,6 +182,21 @@ func (s *Service) addFailure(ctx context.Context, page *search.Page) error {
 	}
 	page.Partial, page.Failed = true, []search.Failure{{Label: s.label, Err: err}}
 	return nil
+}
+
+// excludes reports whether a query is restricted to other datasets than that with an ID.
+func excludes(q query.Node, id string) bool {
+	switch n := q.(type) {
+	case query.And:
+		return slices.ContainsFunc(n.Nodes, func(n query.Node) bool { return excludes(n, id) })
+	case query.Or:
+		return !slices.ContainsFunc(n.Nodes, func(n query.Node) bool { return !excludes(n, id) })
+	case query.Term:
+		return n.Field == "segment" && n.Text != id
+	case query.Phrase:
+		return n.Field == "segment" && n.Text != id
+	}
+	return false
 }
 
 // document calls f with the document with an ID.

@@ -138,7 +138,7 @@ func TestSegment(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "pumps", []dataset.Document{{Path: "a.txt", Content: "a valve"}, {Path: "b.txt", Content: "a rotor"}})
 	write(t, dir, "pipes", []dataset.Document{{Path: "a.txt", Content: "another valve"}})
-	s, _ := open(t, dataset.Options{Dir: dir})
+	s, r := open(t, dataset.Options{Dir: dir})
 	for text, want := range map[string][]string{
 		`segment:"pumps"`:        {"pumps/a.txt", "pumps/b.txt"},
 		`segment:pumps valve`:    {"pumps/a.txt"},
@@ -150,6 +150,19 @@ func TestSegment(t *testing.T) {
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("Search(%s) = %q, want %q", text, got, want)
+		}
+	}
+	// A dataset that cannot be searched is not missing in a search in others.
+	if err := os.WriteFile(filepath.Join(dir, "pipes", "manifest.json"), []byte(`{"id": "pipes"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for text, failed := range map[string]int{`valve`: 1, `segment:"pumps"`: 0, `segment:pumps valve`: 0, `segment:pipes valve`: 1,
+		`valve (segment:pumps OR segment:pipes)`: 1, `valve (segment:pumps OR segment:p)`: 0, `valve OR segment:pumps`: 1} {
+		if p := find(t, s, text); len(p.Failed) != failed {
+			t.Errorf("Search(%s) has the failures %v, want %d", text, p.Failed, failed)
 		}
 	}
 }
