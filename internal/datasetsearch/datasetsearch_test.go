@@ -159,7 +159,8 @@ func TestSegment(t *testing.T) {
 	if err := r.Scan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for text, failed := range map[string]int{`valve`: 1, `segment:"pumps"`: 0, `segment:pumps valve`: 0, `segment:pipes valve`: 1,
+	for text, failed := range map[string]int{`valve`: 1, `segment:"pumps"`: 0, `segment:pumps valve`: 0,
+		`segment:pipes valve`:                    1,
 		`valve (segment:pumps OR segment:pipes)`: 1, `valve (segment:pumps OR segment:p)`: 0, `valve OR segment:pumps`: 1} {
 		if p := find(t, s, text); len(p.Failed) != failed {
 			t.Errorf("Search(%s) has the failures %v, want %d", text, p.Failed, failed)

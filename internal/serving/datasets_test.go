@@ -1,6 +1,8 @@
 package serving_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knowhow-mcp/knowhow/internal/access"
 	"github.com/knowhow-mcp/knowhow/internal/console"
 	"github.com/knowhow-mcp/knowhow/internal/dataset"
 	"github.com/knowhow-mcp/knowhow/internal/datasetsearch"
@@ -16,6 +19,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/serving"
+	"github.com/knowhow-mcp/knowhow/internal/users"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -29,8 +33,9 @@ func TestConsoleDatasets(t *testing.T) {
 	if err := os.WriteFile(note, []byte("# Pumps\n\nA valve.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dataset.Create(t.Context(), dataset.CreateOptions{Dir: dir, ID: "pumps", Name: "Pumps\u202e and\x1b[31m valves",
-		Description: "All about pumps", Sources: []string{note}, Embedder: letters{}, Model: "letters"}); err != nil {
+	if _, err := dataset.Create(t.Context(), dataset.CreateOptions{Dir: dir, ID: "pumps",
+		Name: "Pumps\u202e and\x1b[31m valves", Description: "All about pumps", Sources: []string{note},
+		Embedder: letters{}, Model: "letters"}); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "pumps", "manifest.json")
@@ -38,7 +43,8 @@ func TestConsoleDatasets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = []byte(strings.Replace(string(text), "{", `{"license":"CC-BY-4.0\u0007`+strings.Repeat("x", 1000)+`","version":2.1,`, 1))
+	more := `{"license":"CC-BY-4.0\u0007` + strings.Repeat("x", 1000) + `","version":2.1,`
+	text = []byte(strings.Replace(string(text), "{", more, 1))
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -54,15 +60,30 @@ func TestConsoleDatasets(t *testing.T) {
 	}
 	service := datasetsearch.New(r, "sets", nil)
 	t.Cleanup(service.Close)
-	s := serving.New(serving.Options{Folder: folder(t, false, false, false), Version: "devel", Log: slog.New(slog.DiscardHandler),
+	accessFile := filepath.Join(t.TempDir(), "access.json")
+	if err := access.Edit(t.Context(), accessFile, func(c *access.Content) error {
+		for name, label := range map[string]string{"ann": "docs", "bob": "sets"} {
+			sum := sha256.Sum256([]byte(name))
+			c.Users = append(c.Users, access.User{Name: name, SHA256: hex.EncodeToString(sum[:]), Read: []string{label}})
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s := serving.New(serving.Options{Users: users.Options{File: access.Open(accessFile, nil)},
+		Folder: folder(t, false, false, false), Version: "devel", Log: slog.New(slog.DiscardHandler),
 		Sources: []document.Source{{Label: "docs", Path: "/srv/docs"}, {Label: "sets", Path: "datasets:" + dir}},
 		Asked:   map[string]search.Service{"sets": service}})
-	handler := httpguard.New(httpguard.Options{Routes: s.Routes()})
+	handler := httpguard.New(httpguard.Options{Routes: s.Routes(), Authenticate: s.Users().Authenticate})
+	get := func(user string) *httptest.ResponseRecorder {
+		q, w := httptest.NewRequest("GET", host+"/console/status", nil), httptest.NewRecorder()
+		q.Header.Set("Authorization", "Bearer "+user)
+		handler.ServeHTTP(w, q)
+		return w
+	}
 	datasets := func() []console.Dataset {
 		t.Helper()
-		q := httptest.NewRequest("GET", host+"/console/status", nil)
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, q)
+		w := get("bob")
 		var status struct {
 			Sources []struct {
 				Label    string
@@ -96,9 +117,13 @@ func TestConsoleDatasets(t *testing.T) {
 	if !strings.Contains(got[0].Failure, "not valid JSON") {
 		t.Errorf("failure = %q", got[0].Failure)
 	}
+	if w := get("ann"); w.Code != 200 || strings.Contains(w.Body.String(), "pumps") {
+		t.Errorf("ann, who may not read the datasets, sees %d %s", w.Code, w.Body)
+	}
 	got[1].Bytes, got[1].License, got[0].Failure, got[0].Bytes = 0, "", "", 0
-	want := []console.Dataset{{ID: "bad", State: "error"}, {ID: "pumps", Name: "Pumps and[31m valves", Description: "All about pumps",
-		Version: "2.1", State: "ready", Documents: 1, Vectors: 1, Dimensions: 27, Index: "flat", Metric: "inner product", Model: "letters"}}
+	want := []console.Dataset{{ID: "bad", State: "error"}, {ID: "pumps", Name: "Pumps and[31m valves",
+		Description: "All about pumps", Version: "2.1", State: "ready", Documents: 1, Vectors: 1, Dimensions: 27,
+		Index: "flat", Metric: "inner product", Model: "letters"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("datasets (-want +got)\n%s", diff)
 	}

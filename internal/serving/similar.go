@@ -146,7 +146,8 @@ func stem(name string) string {
 
 // pairsOf returns the pairs of words that follow each other in a text.
 func pairsOf(text string) map[string]bool {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	words := strings.FieldsFunc(strings.ToLower(text),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	pairs := map[string]bool{}
 	for i := range len(words) - 1 {
 		pairs[words[i]+" "+words[i+1]] = true
