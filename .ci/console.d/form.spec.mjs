@@ -5,6 +5,7 @@ const views = {
   start: { address: '/', shown: page => query(page) },
   search: { address: '/#/search?q=how+many+holidays', shown: page => hit(page, 'Holidays and leave') },
   nothing: { address: '/#/search?q=zzzqqqxxx', shown: page => page.getByRole('main').getByText(/nothing|no /i).first() },
+  pages: { address: '/#/read?path=expenses.pdf&page=2', shown: page => page.getByRole('heading', { name: 'Page 2' }) },
   sources: { address: '/#/sources', shown: page => page.getByRole('heading', { name: 'handbook' }) },
   notes: { address: '/#/notes', shown: page => page.getByRole('main').getByRole('heading').first() },
   connect: { address: '/#/connect', shown: page => page.getByRole('main').getByRole('heading').first() },

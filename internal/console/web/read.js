@@ -296,7 +296,7 @@ function contents(sections, more, to, pages, pageWord, toPage) {
     if (more) box.append(el('p', {class: 'soft'}, 'and ' + plural(more, 'section') + ' below these'));
   }
   if (pages.length) {
-    box.append(el('nav', {'aria-label': pageWord + 's', class: 'pages'}, el('h3', null, pageWord + 's'),
+    box.append(el('nav', {'aria-label': pageWord + 's', class: 'pages'}, el('h2', null, pageWord + 's'),
       el('ol', null, pages.slice(0, listedPages).map(p => el('li', null, el('a', {href: toPage(p), dir: 'auto'}, el('span', {class: 'unseen'}, pageWord + ' '), p.label)))),
       pages.length > listedPages ? el('p', {class: 'soft'}, 'and ' + number(pages.length - listedPages) + ' more') : null));
   }
