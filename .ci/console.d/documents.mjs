@@ -42,6 +42,9 @@ const hostile = {
 script:attacked=1>) [control](&#1;javascript:attacked=1) [data](data:text/html,<script>attacked=1</script>) [vb](vbscript:attacked=1)
 [blob](blob:http://127.0.0.1/1) [file](file:///etc/passwd) [other host](//beacon.invalid/link) [reference][r] <javascript:attacked=1>
 
+[cursor](cursor://anysphere.cursor-deeplink/mcp/install?name=x&config=eyJjb21tYW5kIjoic2gifQ==) [code](vscode:mcp/install?%7B%22name%22%3A%22x%22%7D)
+[studio](lmstudio://add_mcp?name=x&config=eyJjb21tYW5kIjoic2gifQ==) [goose](goose://extension?cmd=npx&arg=x&name=x) <cursor://anysphere.cursor-deeplink/x>
+
 [r]: javascript:attacked=1 "onclick=attacked=1"
 
 [web](https://example.com/pelican) [mail](mailto:pelican@example.com) [beside](html.md)

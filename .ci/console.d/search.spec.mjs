@@ -1,4 +1,7 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, hit, open, query, search, test } from './console.mjs';
+import { folder, indexed } from './server.mjs';
 
 test('a search finds a passage and opens it', async ({ page, origin }) => {
   await open(page, origin);
@@ -147,4 +150,21 @@ test('with the keyboard alone, one searches, moves through the results, reads an
   await expect(page.getByRole('dialog')).toBeVisible();
   await page.keyboard.press('Escape');
   await expect(page.getByRole('dialog')).toBeHidden();
+});
+
+test('a link of a document leads to the document beside it, also if another source has the same path', async ({ page, servers }) => {
+  const work = folder('links');
+  for (const label of ['north', 'south']) {
+    mkdirSync(path.join(work, label, 'guide'), { recursive: true });
+    writeFileSync(path.join(work, label, 'guide', 'start.md'), `# Start in the ${label}\n\nGo on with [the next step](next.md).\n`);
+    writeFileSync(path.join(work, label, 'guide', 'next.md'), `# Next step in the ${label}\n\nThat is all.\n`);
+  }
+  const server = await servers.start(['north', 'south'].map(label => path.join(work, label)));
+  await indexed(server, undefined, 4);
+  for (const label of ['north', 'south']) {
+    await open(page, `${server.url}/#/search?q=${label}`);
+    await hit(page, `Start in the ${label}`).click();
+    await page.getByRole('article').getByRole('link', { name: 'the next step' }).click();
+    await expect(page.getByRole('heading', { level: 1, name: `Next step in the ${label}` })).toBeVisible();
+  }
 });

@@ -74,6 +74,24 @@ test('the connection is tested, and each client has its command', async ({ page,
   await expect(page.getByText('The connection works.')).toBeVisible();
   await page.getByLabel('Filter the clients').fill('claude code');
   await expect(page.getByRole('main')).toContainText(new RegExp(`(claude|knowhow) .*${origin}/mcp`));
+  for (const [client, address] of Object.entries({
+    Cursor: /^cursor:\/\/anysphere\.cursor-deeplink\/mcp\/install\?name=knowhow&config=/, 'VS Code': /^vscode:mcp\/install\?%7B/,
+    'LM Studio': /^lmstudio:\/\/add_mcp\?name=knowhow&config=/, Goose: /^goose:\/\/extension\?url=/, Kiro: /^https:\/\/kiro\.dev\/launch\/mcp\/add\?name=knowhow&config=/,
+  })) {
+    await page.getByLabel('Filter the clients').fill(client);
+    await expect(page.getByRole('link', { name: `Add to ${client}` })).toHaveAttribute('href', address);
+    await expect(page.getByRole('link', { name: `Documentation of ${client}` })).toHaveAttribute('href', /^https:/);
+  }
   await page.getByLabel('Filter the clients').fill('nobody has this client');
   await expect(page.getByText(/^0 clients of/)).toBeVisible();
+});
+
+test('a link that opens a client is one of those that are known', async ({ page, origin }) => {
+  const links = ['javascript:attacked=1', 'cursor://other/mcp/install?name=x', 'vscode:extension/x', 'goose://recipe?x', 'file:///etc/passwd',
+    'https://kiro.dev.evil.invalid/launch/mcp/add?name=x', ' vscode:mcp/install?x', null];
+  await page.route('**/console/connect', route => route.fulfill({ json: links.map((link, i) => ({ client: `c${i}`, title: `Client ${i}`, link, docs: 'javascript:attacked=1' })) }));
+  await open(page, origin + '/#/connect');
+  await expect(page.getByText(`${links.length} clients`)).toBeVisible();
+  await expect(page.getByRole('link', { name: /^Add to/ })).toHaveCount(0);
+  expect(await page.locator('main a[href]').count()).toBe(0);
 });

@@ -54,6 +54,9 @@ type Client struct {
 	Title    string   // for people, for example "Claude Code"
 	Synonyms []string // other names on the command line
 
+	// Docs is the address of the page of its documentation about adding servers.
+	Docs string
+
 	// HTTP reports whether the client connects to servers that run. Every client starts
 	// servers itself.
 	HTTP bool
@@ -86,6 +89,7 @@ type Client struct {
 	local    bool     // the file of the user also has servers for each project
 	list     bool     // the servers are a list of objects with names
 	shape    shape
+	link     installLink // nil if its documentation defines none
 }
 
 // places are paths on each system, in order of preference. They begin with a root:

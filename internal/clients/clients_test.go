@@ -124,6 +124,9 @@ func TestTableIsComplete(t *testing.T) {
 		if (c.HTTP && c.Variable != "") != (c.Instead == "") || c.Variable != "" && c.NextToken == "" || c.Next == "" {
 			t.Errorf("%s: advice is missing, or given for what the client can do", c.Name)
 		}
+		if !strings.HasPrefix(c.Docs, "https://") {
+			t.Errorf("%s: the address of its documentation is %q", c.Name, c.Docs)
+		}
 		for _, s := range systems {
 			if _, ok := c.File(machine(s, nil, nil, nil), clients.User); !ok {
 				t.Errorf("%s has no file on %s", c.Name, s.GOOS)

@@ -82,7 +82,8 @@ func section(t *testing.T, c *clients.Client) string {
 	if c.NextProject != "" {
 		next += " " + c.NextProject
 	}
-	return b.String() + "Afterwards: " + next + "\n\n"
+	fmt.Fprintf(&b, "Afterwards: %s\n\n[Documentation of %s](%s)\n\n", next, c.Title, c.Docs)
+	return b.String()
 }
 
 // files describes where a client has its configuration.

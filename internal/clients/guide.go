@@ -52,6 +52,10 @@ type Guide struct {
 	Snippet string   // the entry in the configuration
 	Next    string   // what the user does afterwards
 	Instead string   // what to do if the client cannot be connected so
+
+	// Link opens the client and makes it ask whether to add the server; "" if its
+	// documentation defines no such link for the server. It contains no token.
+	Link string
 }
 
 // Guide returns how the client is connected to a server with a URL.
@@ -76,7 +80,11 @@ func (c *Client) Guide(s Server) (Guide, error) {
 	if s.TokenEnv != "" && c.NextToken != "" {
 		next += " " + strings.ReplaceAll(c.NextToken, "%s", s.TokenEnv)
 	}
-	return Guide{Command: command, File: c.fileAnywhere(), Snippet: string(snippet), Next: next}, nil
+	g := Guide{Command: command, File: c.fileAnywhere(), Snippet: string(snippet), Next: next}
+	if c.link != nil {
+		g.Link = c.link(s, c.Entry(s))
+	}
+	return g, nil
 }
 
 // anyMachine returns a system of whose user nothing is known.

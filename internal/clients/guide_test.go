@@ -1,6 +1,8 @@
 package clients_test
 
 import (
+	"encoding/base64"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -40,4 +42,36 @@ func TestGuide(t *testing.T) {
 		g.File != `~/.claude.json, on Windows %USERPROFILE%\.claude.json` || !strings.Contains(g.Snippet, "${KNOWHOW_TOKEN}") {
 		t.Errorf("the guide of Claude Code is %+v, %v", g, err)
 	}
+}
+
+// The links are those that the documentation of the clients defines. One for a server
+// with a token names the variable, or there is none.
+func TestLinks(t *testing.T) {
+	for _, tc := range []struct{ client, without, with string }{
+		{"vscode", "vscode:mcp/install?%7B%22name%22%3A%22docs%22%2C%22type%22%3A%22http%22%2C%22url%22%3A%22http%3A%2F%2F127.0.0.1%3A7411%2Fmcp%22%7D", ""},
+		{"cursor", "cursor://anysphere.cursor-deeplink/mcp/install?name=docs&config=" +
+			base64Of(`{"url":"http://127.0.0.1:7411/mcp"}`), "cursor://anysphere.cursor-deeplink/mcp/install?name=docs&config=" +
+			base64Of(`{"url":"http://127.0.0.1:7411/mcp","headers":{"Authorization":"Bearer ${env:KNOWHOW_TOKEN}"}}`)},
+		{"lmstudio", "lmstudio://add_mcp?name=docs&config=" + base64Of(`{"url":"http://127.0.0.1:7411/mcp"}`), ""},
+		{"goose", "goose://extension?url=http%3A%2F%2F127.0.0.1%3A7411%2Fmcp&type=streamable_http&id=docs&name=docs" +
+			"&description=Search%20with%20knowhow&timeout=300", ""},
+		{"kiro", "https://kiro.dev/launch/mcp/add?name=docs&config=%7B%22url%22%3A%22http%3A%2F%2F127.0.0.1%3A7411%2Fmcp%22%2C%22disabled%22%3Afalse%7D",
+			"https://kiro.dev/launch/mcp/add?name=docs&config=%7B%22url%22%3A%22http%3A%2F%2F127.0.0.1%3A7411%2Fmcp%22%2C%22headers%22%3A%7B" +
+				"%22Authorization%22%3A%22Bearer%20%24%7BKNOWHOW_TOKEN%7D%22%7D%2C%22disabled%22%3Afalse%7D"},
+		{"claude-code", "", ""},
+		{"claude-desktop", "", ""},
+	} {
+		c, _ := clients.Find(tc.client)
+		for token, want := range map[string]string{"": tc.without, "KNOWHOW_TOKEN": tc.with} {
+			g, err := c.Guide(clients.Server{Name: "docs", URL: "http://127.0.0.1:7411/mcp", TokenEnv: token})
+			if err != nil || g.Link != want {
+				t.Errorf("the link of %s with the token %q is %s, %v, want %s", tc.client, token, g.Link, err, want)
+			}
+		}
+	}
+}
+
+// base64Of returns a text as a parameter in base64.
+func base64Of(text string) string {
+	return url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(text)))
 }

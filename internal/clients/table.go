@@ -9,12 +9,18 @@ package clients
 // are (microsoft/vscode#336232, zed-industries/zed#60459). In headers, VS Code documents
 // ${input:ID} alone, with an element of the list "inputs" for the ID. The documentation
 // of Zed, Cline and LM Studio has the token itself in the header.
+//
+// Docs are pages of each program's maker; for Claude Desktop, the guide of the protocol,
+// which explains this with that program. Links are those that the documentation of
+// Cursor, VS Code, LM Studio, Goose and Kiro defines; that of the others has none for a
+// server that runs.
 func All() []*Client {
 	restart := func(program string) string { return "Restart " + program + "." }
 	const session = "Start a new session."
 	return []*Client{
 		{
 			Name: "claude-code", Title: "Claude Code", Synonyms: []string{"claude"},
+			Docs: "https://code.claude.com/docs/en/mcp",
 			HTTP: true, Variable: "${%s}", Verb: claudeVerb(),
 			Next: session, NextProject: "Claude Code asks you to approve the servers of a project.",
 			NextToken: "Set the variable %s before you start Claude Code.",
@@ -25,6 +31,7 @@ func All() []*Client {
 		},
 		{
 			Name: "claude-desktop", Title: "Claude Desktop",
+			Docs:    "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
 			Window:  true,
 			Instead: "Claude Desktop starts its servers itself: name the folder, which needs neither a URL nor a token.",
 			Next:    "Quit Claude Desktop and start it again. The tools are behind the button with sliders below the text.",
@@ -38,6 +45,7 @@ func All() []*Client {
 		},
 		{
 			Name: "vscode", Title: "VS Code", Synonyms: []string{"code", "vs-code", "visual-studio-code"},
+			Docs: "https://code.visualstudio.com/docs/copilot/customization/mcp-servers", link: codeLink,
 			HTTP: true, Window: true, Verb: codeVerb(),
 			Instead: "VS Code reads no variables in headers, it asks for the token itself: name the folder, which needs no " +
 				"token, or connect without --token-env, add \"headers\": {\"Authorization\": \"Bearer ${input:knowhow}\"} to the " +
@@ -57,6 +65,7 @@ func All() []*Client {
 		},
 		{
 			Name: "cursor", Title: "Cursor",
+			Docs: "https://cursor.com/docs/mcp", link: cursorLink,
 			HTTP: true, Window: true, Variable: "${env:%s}",
 			Next:      "Cursor loads the file by itself. If the tools are not in Settings, Tools & MCP, restart it.",
 			NextToken: "Set the variable %s before you start Cursor, or for all programs.",
@@ -71,6 +80,7 @@ func All() []*Client {
 		},
 		{
 			Name: "codex", Title: "Codex", Synonyms: []string{"codex-cli"},
+			Docs: "https://developers.openai.com/codex/mcp",
 			HTTP: true, Variable: "%s", Verb: codexVerb(),
 			Next: session, NextProject: "Codex reads the file of a project that you have told it to trust.",
 			NextToken: "Set the variable %s before you start Codex.",
@@ -81,6 +91,7 @@ func All() []*Client {
 		},
 		{
 			Name: "gemini", Title: "Gemini CLI", Synonyms: []string{"gemini-cli"},
+			Docs: "https://geminicli.com/docs/tools/mcp-server",
 			HTTP: true, Variable: "${%s}", Verb: geminiVerb(),
 			Next:      session + " Gemini CLI uses servers only in folders that you have told it to trust.",
 			NextToken: "Set the variable %s before you start Gemini CLI.",
@@ -91,6 +102,7 @@ func All() []*Client {
 		},
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Synonyms: []string{"copilot-cli", "github-copilot"},
+			Docs: "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers",
 			HTTP: true, Variable: "${%s}", Verb: copilotVerb(),
 			Next: session, NextProject: "Copilot asks whether you trust the folder.",
 			NextToken: "Set the variable %s before you start Copilot.",
@@ -101,6 +113,7 @@ func All() []*Client {
 		},
 		{
 			Name: "windsurf", Title: "Windsurf",
+			Docs: "https://docs.windsurf.com/windsurf/cascade/mcp",
 			HTTP: true, Window: true, Variable: "${env:%s}",
 			Next:      "In the Cascade panel of Windsurf, open the MCP servers and refresh them.",
 			NextToken: "Set the variable %s before you start Windsurf, or for all programs.",
@@ -116,6 +129,7 @@ func All() []*Client {
 		},
 		{
 			Name: "zed", Title: "Zed",
+			Docs: "https://zed.dev/docs/ai/mcp",
 			HTTP: true, Window: true,
 			Instead: "Zed reads no variables in headers: name the folder, which needs no token, or connect without --token-env, " +
 				"and add \"headers\": {\"Authorization\": \"Bearer TOKEN\"} to the entry, in a file that only you can read.",
@@ -136,6 +150,7 @@ func All() []*Client {
 		},
 		{
 			Name: "cline", Title: "Cline",
+			Docs: "https://docs.cline.bot/mcp/adding-and-configuring-servers",
 			HTTP: true, Window: true,
 			Instead: "Cline reads no variables in headers: name the folder, which needs no token, or connect without --token-env, " +
 				"and add \"headers\": {\"Authorization\": \"Bearer TOKEN\"} to the entry, in a file that only you can read.",
@@ -148,6 +163,7 @@ func All() []*Client {
 		},
 		{
 			Name: "continue", Title: "Continue",
+			Docs: "https://docs.continue.dev/customize/deep-dives/mcp",
 			HTTP: true, Window: true, Variable: "${{ secrets.%s }}",
 			Next:      "Continue loads the file by itself. Its agent mode has the tools.",
 			NextToken: "Write %s=TOKEN into ~/.continue/.env, from which Continue reads its secrets.",
@@ -158,6 +174,7 @@ func All() []*Client {
 		},
 		{
 			Name: "goose", Title: "Goose",
+			Docs: "https://block.github.io/goose/docs/getting-started/using-extensions", link: gooseLink,
 			HTTP: true, Variable: "${%s}",
 			Next:      session,
 			NextToken: "Set the variable %s before you start Goose, or add it to the secrets of Goose.",
@@ -178,6 +195,7 @@ func All() []*Client {
 		},
 		{
 			Name: "opencode", Title: "opencode",
+			Docs: "https://opencode.ai/docs/mcp-servers",
 			HTTP: true, Variable: "{env:%s}",
 			Next:      restart("opencode"),
 			NextToken: "Set the variable %s before you start opencode.",
@@ -198,6 +216,7 @@ func All() []*Client {
 		},
 		{
 			Name: "lmstudio", Title: "LM Studio", Synonyms: []string{"lm-studio"},
+			Docs: "https://lmstudio.ai/docs/app/mcp", link: lmStudioLink,
 			HTTP: true, Window: true,
 			Instead: "LM Studio reads no variables in headers: name the folder, which needs no token, or connect without --token-env, " +
 				"and add \"headers\": {\"Authorization\": \"Bearer TOKEN\"} to the entry, in a file that only you can read.",
@@ -213,6 +232,7 @@ func All() []*Client {
 		},
 		{
 			Name: "kiro", Title: "Kiro", Synonyms: []string{"kiro-cli"},
+			Docs: "https://kiro.dev/docs/mcp/configuration/", link: kiroLink,
 			HTTP: true, Window: true, Variable: "${%s}",
 			Next:      "Kiro loads the file by itself; its panel of MCP servers shows it.",
 			NextToken: "Set the variable %s before you start Kiro, and approve it when Kiro asks.",
@@ -228,6 +248,7 @@ func All() []*Client {
 		},
 		{
 			Name: "qwen", Title: "Qwen Code", Synonyms: []string{"qwen-code"},
+			Docs: "https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/",
 			HTTP: true, Variable: "${%s}", Verb: qwenVerb(),
 			Next:      session,
 			NextToken: "Set the variable %s before you start Qwen Code.",

@@ -12,6 +12,8 @@ type Client struct {
 	Snippet string `json:"snippet,omitempty"`
 	Next    string `json:"next,omitempty"`    // what to do afterwards
 	Instead string `json:"instead,omitempty"` // if the client cannot be connected so
+	Link    string `json:"link,omitempty"`    // opens the client, which asks whether to add the server
+	Docs    string `json:"docs"`              // address of its documentation
 }
 
 // serveConnect sends how clients are connected to the server.

@@ -18,12 +18,11 @@ import (
 
 // Options configures the routes of the console.
 type Options struct {
-	// Status returns the state of the server for the caller of a request. It lists the
-	// paths that are left out of the source with the label leftOut, if that is not "".
-	Status func(ctx context.Context, leftOut string) (Status, error)
+	// Status returns the state of the server for the caller of a request.
+	Status func(ctx context.Context) (Status, error)
 
-	// Latest is like Status without left-out paths, but may return a status that is a little
-	// old: it is called very often.
+	// Latest is like Status, but may return a status that is a little old: it is called very
+	// often.
 	Latest func(ctx context.Context) (Status, error)
 
 	// LeftOut returns what is left out of the source with a label, in order.

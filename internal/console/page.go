@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"embed"
+	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -13,12 +13,36 @@ import (
 	"sync"
 )
 
-//go:embed web/index.html web/style.css web/*.js web/vendor/*.js
-var files embed.FS
-
-// scripts are the files of the script of the page, in order. They have one scope.
-var scripts = []string{"vendor/marked.js", "vendor/prism.js", "base.js", "signon.js", "render.js", "search.js", "read.js",
-	"sources.js", "notes.js", "connect.js", "main.js"}
+// The files of the page. They are single variables, so that the program does not build
+// without one of them.
+var (
+	//go:embed web/index.html
+	indexHTML string
+	//go:embed web/style.css
+	styleCSS string
+	//go:embed web/vendor/marked.js
+	markedScript string
+	//go:embed web/vendor/prism.js
+	prismScript string
+	//go:embed web/base.js
+	baseScript string
+	//go:embed web/signon.js
+	signonScript string
+	//go:embed web/render.js
+	renderScript string
+	//go:embed web/search.js
+	searchScript string
+	//go:embed web/read.js
+	readScript string
+	//go:embed web/sources.js
+	sourcesScript string
+	//go:embed web/notes.js
+	notesScript string
+	//go:embed web/connect.js
+	connectScript string
+	//go:embed web/main.js
+	mainScript string
+)
 
 // Markers in index.html. The style and the script take their places.
 const (
@@ -39,28 +63,17 @@ type page struct {
 
 // thePage returns the page, which is the same in every process of this version.
 var thePage = sync.OnceValue(func() *page {
-	read := func(name string) string {
-		text, err := files.ReadFile("web/" + name)
-		if err != nil {
-			panic(err) // an embedded file is missing: every start of the program fails
-		}
-		return string(text)
-	}
-	style := "\n" + read("style.css")
-	script := strings.Builder{}
-	script.WriteString("'use strict';\n")
-	for _, name := range scripts {
-		script.WriteString(read(name))
-		script.WriteByte('\n')
-	}
-	text := strings.NewReplacer(styleMarker, style, scriptMarker, script.String()).Replace(read("index.html"))
+	style := "\n" + styleCSS
+	script := strings.Join([]string{"'use strict';", markedScript, prismScript, baseScript, signonScript, renderScript, searchScript, readScript,
+		sourcesScript, notesScript, connectScript, mainScript, ""}, "\n") // they have one scope
+	text := strings.NewReplacer(styleMarker, style, scriptMarker, script).Replace(indexHTML)
 	p := &page{plain: []byte(text), etag: fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(text)))}
 	var compressed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression) // the level is valid
 	_, _ = z.Write(p.plain)                                        // a bytes.Buffer returns no errors
 	_ = z.Close()
 	p.compressed = compressed.Bytes()
-	p.policy = "default-src 'none'; script-src '" + hash(script.String()) + "'; style-src '" + hash(style) +
+	p.policy = "default-src 'none'; script-src '" + hash(script) + "'; style-src '" + hash(style) +
 		"'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 		"require-trusted-types-for 'script'; trusted-types 'none'"
 	return p

@@ -77,7 +77,6 @@ type Source struct {
 	Errors      int            `json:"errors"`               // files that should be indexed and cannot be; at most 5,000
 	LeftOut     map[string]int `json:"leftOut"`              // number of files and folders by reason
 	InPart      map[string]int `json:"inPart,omitempty"`     // number of files that are indexed except for a part
-	Paths       []Path         `json:"leftOutPaths,omitempty"`
 
 	Datasets     []Dataset `json:"datasets,omitempty"`     // of a source of that kind
 	MoreDatasets int       `json:"moreDatasets,omitempty"` // that are not in Datasets
@@ -96,9 +95,8 @@ type Path struct {
 	Message string `json:"message,omitempty"`
 }
 
-// serveStatus sends the status as JSON. The parameter left-out is the label of
-// the source whose paths are listed.
+// serveStatus sends the status as JSON.
 func (c *console) serveStatus(w http.ResponseWriter, r *http.Request) {
-	status, err := c.o.Status(r.Context(), r.URL.Query().Get("left-out"))
+	status, err := c.o.Status(r.Context())
 	c.send(w, r, status, err)
 }

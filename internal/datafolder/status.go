@@ -50,6 +50,7 @@ type SourceStatus struct {
 	Incomplete *Incomplete `json:"incomplete,omitempty"`
 
 	Looked       time.Time      `json:"-"` // when it was last read completely; the zero time if that is not known
+	Errors       int            `json:"-"` // paths that are left out and should be indexed, of at most 5,000 that are known
 	LeftOut      map[string]int `json:"leftOut"`
 	InPart       map[string]int `json:"inPart,omitempty"` // files that are indexed except for a part
 	LeftOutPaths []LeftOutPath  `json:"leftOutPaths,omitempty"`
@@ -189,8 +190,11 @@ func (f *Folder) Status(ctx context.Context, labels []string, leftOut bool) (*St
 				s.Incomplete = (*Incomplete)(&u)
 			}
 		}
-		if leftOut {
-			for _, p := range left.Paths {
+		for _, p := range left.Paths {
+			if p.Message != "" {
+				s.Errors++
+			}
+			if leftOut {
 				s.LeftOutPaths = append(s.LeftOutPaths, LeftOutPath(p))
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,9 +24,9 @@ import (
 type Options struct {
 	Version string // of the program
 
-	// Tools are the names of the tools. A name with a domain before it, as in
-	// handbook_search, counts as search.
-	Tools []string
+	// Tools returns the names of the tools. A name with a domain before it, as in
+	// handbook_search, counts as search. It is called once, for the first call of a tool.
+	Tools func() []string
 
 	// The state of the server is asked for at each scrape. The functions must return
 	// when their context ends. What is nil or fails is left out of the response.
@@ -67,7 +68,7 @@ type Vectors struct{ Done, Total int }
 // Metrics are the metrics of a server. The methods are safe for concurrent use.
 type Metrics struct {
 	o        Options
-	tools    map[string]bool
+	tools    func() map[string]bool // calls Options.Tools once
 	registry *prometheus.Registry
 	scraping chan struct{} // holds a value while the state is asked for
 	state    state         // of the last scrape; guarded by scraping
@@ -87,7 +88,7 @@ func New(o Options) *Metrics {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	m := &Metrics{
-		o: o, tools: map[string]bool{}, registry: prometheus.NewRegistry(), scraping: make(chan struct{}, 1),
+		o: o, registry: prometheus.NewRegistry(), scraping: make(chan struct{}, 1),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "knowhow_calls_total",
 			Help: "Calls that were answered."}, []string{"route", "tool", "status"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "knowhow_call_duration_seconds",
@@ -98,9 +99,15 @@ func New(o Options) *Metrics {
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "knowhow_errors_total",
 			Help: "Calls that failed."}, []string{"kind"}),
 	}
-	for _, name := range o.Tools {
-		m.tools[name] = true
-	}
+	m.tools = sync.OnceValue(func() map[string]bool {
+		tools := map[string]bool{}
+		if o.Tools != nil {
+			for _, name := range o.Tools() {
+				tools[name] = true
+			}
+		}
+		return tools
+	})
 	for _, kind := range kinds { // so that rates can be computed from the first error on
 		m.errors.WithLabelValues(kind)
 	}

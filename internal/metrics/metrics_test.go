@@ -32,7 +32,7 @@ import (
 func full() metrics.Options {
 	return metrics.Options{
 		Version:  "1.2.3",
-		Tools:    []string{"search", "read_content", "kb_search"},
+		Tools:    func() []string { return []string{"search", "read_content", "kb_search"} },
 		Activity: func() metrics.Activity { return metrics.Activity{Calls: 3, Sessions: 2, Streams: 1} },
 		Sources: func(context.Context) ([]metrics.Source, error) {
 			return []metrics.Source{

@@ -40,7 +40,7 @@ func (m *Metrics) tool(name string) string {
 		return name
 	}
 	for range 8 { // a domain may contain "_"
-		if m.tools[name] {
+		if m.tools()[name] {
 			return name
 		}
 		var found bool

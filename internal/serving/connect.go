@@ -31,7 +31,7 @@ func (s *Server) connect(ctx context.Context, url string) ([]console.Client, err
 			words[i] = clients.ShellWord("linux", w)
 		}
 		list = append(list, console.Client{Client: c.Name, Title: c.Title, Command: strings.Join(words, " "), File: g.File,
-			Snippet: g.Snippet, Next: g.Next, Instead: g.Instead})
+			Snippet: g.Snippet, Next: g.Next, Instead: g.Instead, Link: g.Link, Docs: c.Docs})
 	}
 	return list, nil
 }

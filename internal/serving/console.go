@@ -23,9 +23,8 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/source"
 )
 
-// status returns what the console shows. It lists the paths that are left out of the
-// source with the label leftOut.
-func (s *Server) status(ctx context.Context, leftOut string) (console.Status, error) {
+// status returns what the console shows.
+func (s *Server) status(ctx context.Context) (console.Status, error) {
 	f, v := s.o.Folder, s.viewOf(ctx)
 	status := console.Status{Version: s.o.Version, User: consoleUser(v.caller), Tools: v.toolGroups(),
 		MaxUpload: cmp.Or(s.o.MaxUpload, kb.MaxUploadBytes), Sources: []console.Source{}}
@@ -34,7 +33,7 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 		return status, err
 	}
 	status.Endpoints = v.endpoints(sources)
-	indexed, err := f.Status(ctx, Labels(Indexed(sources)), true)
+	indexed, err := f.Status(ctx, Labels(Indexed(sources)), false)
 	if err != nil {
 		return status, err
 	}
@@ -50,7 +49,7 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 		to := console.Source{
 			Label: src.Label, Path: src.Path, Description: src.Description, Kind: kindOf(src.Path),
 			Documents: src.Documents, TextBytes: src.TextBytes,
-			Watched: src.Process != nil, LeftOut: src.LeftOut, InPart: src.InPart,
+			Watched: src.Process != nil, Errors: src.Errors, LeftOut: src.LeftOut, InPart: src.InPart,
 		}
 		if !src.Looked.IsZero() {
 			to.Indexed = &src.Looked
@@ -60,14 +59,6 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 		}
 		if src.Incomplete != nil {
 			to.Incomplete = src.Incomplete.State()
-		}
-		for _, p := range src.LeftOutPaths {
-			if p.Message != "" {
-				to.Errors++
-			}
-			if src.Label == leftOut {
-				to.Paths = append(to.Paths, console.Path(p))
-			}
 		}
 		status.Sources = append(status.Sources, to)
 	}
@@ -102,7 +93,7 @@ func (s *Server) latest(ctx context.Context) (console.Status, error) {
 	if began.Before(l.until) {
 		return l.status, nil
 	}
-	status, err := s.status(ctx, "")
+	status, err := s.status(ctx)
 	if err != nil {
 		return status, err
 	}

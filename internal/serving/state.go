@@ -12,7 +12,7 @@ import (
 // State returns the options of metrics that describe the documents of the server.
 func (s *Server) State() metrics.Options {
 	return metrics.Options{
-		Tools:   s.toolNames(),
+		Tools:   s.toolNames,
 		Sources: s.sourceState,
 		Jobs: func(ctx context.Context) (metrics.Jobs, error) {
 			status, err := s.base.Status(access.With(ctx, nil)) // the jobs of all users

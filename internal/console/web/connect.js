@@ -36,8 +36,21 @@ const CONNECT = (() => {
     c.snippet ? block(c.file ? ['Or add to ', el('code', {class: 'path'}, c.file)] : 'Entry of the configuration', c.snippet, c) : null,
     c.next ? el('p', {}, c.next) : null,
     c.instead ? el('p', {}, c.instead) : null,
-    c.link ? el('p', {}, /^https?:/i.test(c.link) && !safeURL(c.link) ? null : el('a', {class: 'button', href: c.link,
-      rel: 'noreferrer noopener', target: /^https?:/i.test(c.link) ? '_blank' : null}, 'Documentation of ' + (c.title || c.client))) : null));
+    el('div', {class: 'row'}, installButton(c), c.docs ? el('a', {href: c.docs, rel: 'noreferrer noopener', target: '_blank'},
+      'Documentation of ' + (c.title || c.client)) : null)));
+  }
+
+  // installs are the beginnings of the addresses that open a client. They come from the
+  // table of the server; el accepts no such scheme.
+  const installs = /^(cursor:\/\/anysphere\.cursor-deeplink\/mcp\/install\?|vscode:mcp\/install\?|lmstudio:\/\/add_mcp\?|goose:\/\/extension\?|https:\/\/kiro\.dev\/launch\/mcp\/add\?)/;
+
+  // installButton returns a link that makes a client ask whether to add this server.
+  function installButton(c) {
+    if (!installs.test(c.link || '')) return null;
+    const through = c.link.startsWith('https:') ? ', through ' + new URL(c.link).host : '';
+    const a = el('a', {class: 'button', rel: 'noreferrer noopener', target: through ? '_blank' : null}, 'Add to ' + c.title + through);
+    a.setAttribute('href', c.link);
+    return a;
   }
 
   const block = (title, text, c) => el('div', {class: 'snippet'}, el('div', {class: 'head'}, el('h4', {}, title),

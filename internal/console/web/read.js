@@ -52,7 +52,7 @@ async function showDocument(root, p, signal) {
 
   const pages = await pagesOf(id, signal), pageWord = /^(powerpoint|odp)$/.test(about.filetype || '') ? 'Slide' : 'Page';
 
-  const here = Object.assign({}, p, {id, path: '', source: '', at: '', len: '', page: ''});
+  const here = Object.assign({}, p, {id, path: '', at: '', len: '', page: ''});
   // pageAddress returns the address of a page. Its label may be that of a page before.
   const pageAddress = page => address('read', Object.assign({}, here, {page: page.label, at: pages.find(o => o.label === page.label) === page ? '' : page.offset}));
   const pageMark = page => el('h2', {class: 'page-mark', 'data-page': page.offset, dir: 'auto'}, el('a', {href: pageAddress(page)}, pageWord + ' ' + page.label));

@@ -265,10 +265,11 @@ function showHit(hit, p, words) {
   const title = hit.title || hit.path || hit.doc_id;
   const li = el('li', {class: 'hit'}, el('h2', {dir: 'auto'}, el('a', {href: open((hit.passages || [])[0])}, withMarks(title, words))),
     el('div', {class: 'soft'}, facts(hit)));
-  sections.forEach((s, i) => li.append(showSection(s, i === 0, {form, path, hit, title, words, open})));
+  sections.forEach((s, i) => li.append(showSection(s, i === 0, {form, path, hit, in: readIn(p), title, words, open})));
   if (!sections.length && hit.digest) li.append(el('p', {class: 'plain', dir: 'auto'}, withMarks(hit.digest, words)));
   if (hit.also) {
-    li.append(el('p', {class: 'soft also'}, 'Also in ', hit.also.map((path, i) => [i ? ', ' : '', el('a', {href: address('read', {path, q: p.q}), dir: 'auto'}, path)])));
+    li.append(el('p', {class: 'soft also'}, 'Also in ', hit.also.map((path, i) => [i ? ', ' : '', el('a', Object.assign({dir: 'auto'}, /^https?:/i.test(path)
+      ? {href: path, rel: 'noreferrer noopener', target: '_blank'} : {href: address('read', {path, in: readIn(p), q: p.q})}), path)])));
   }
   return li;
 }
@@ -302,7 +303,7 @@ function showPassage(passage, o, heading) {
   let text = passage.text;
   const last = (heading || '').split(' > ').pop(), first = /^#*\s*([^\n]*)\n+/.exec(text);
   if (first && last && first[1].trim() === last && o.form !== 'code') text = text.slice(first[0].length);
-  const body = o.form === 'markdown' ? renderMarkdown(text, {level: 0, link: linkFrom(o.hit.path, o.hit.source)})
+  const body = o.form === 'markdown' ? renderMarkdown(text, {level: 0, link: linkFrom(o.hit.path, o.hit.source || o.in)})
     : o.form === 'code' ? renderCode(text, languageOf(o.path, o.hit.mimetype)) : renderPlain(text.trim());
   markWords(body, o.words);
   return el('div', {class: 'passage-text'}, body);
@@ -315,7 +316,7 @@ function linkFrom(path, source) {
     try {
       const url = new URL(href, 'http://documents.invalid/' + path.split('/').map(encodeURIComponent).join('/'));
       const to = decodeURIComponent(url.pathname.slice(1));
-      return to ? address('read', {path: to, source}) : null;
+      return to ? address('read', {path: to, in: source}) : null;
     } catch { return null; }
   };
 }
