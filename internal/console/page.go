@@ -14,7 +14,8 @@ import (
 )
 
 // The files of the page. They are single variables, so that the program does not build
-// without one of them.
+// without one of them. The vendored scripts become functions, because the page is shown
+// sooner if they do not run before it needs them.
 var (
 	//go:embed web/index.html
 	indexHTML string
@@ -64,7 +65,8 @@ type page struct {
 // thePage returns the page, which is the same in every process of this version.
 var thePage = sync.OnceValue(func() *page {
 	style := "\n" + styleCSS
-	script := strings.Join([]string{"'use strict';", markedScript, prismScript, baseScript, signonScript, renderScript, searchScript, readScript,
+	vendored := "const vendored = {marked() {\n" + markedScript + "\n}, prism() {\n" + prismScript + "\nreturn Prism;\n}};"
+	script := strings.Join([]string{"'use strict';", vendored, baseScript, signonScript, renderScript, searchScript, readScript,
 		sourcesScript, notesScript, connectScript, mainScript, ""}, "\n") // they have one scope
 	text := strings.NewReplacer(styleMarker, style, scriptMarker, script).Replace(indexHTML)
 	p := &page{plain: []byte(text), etag: fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(text)))}

@@ -2,8 +2,6 @@
 // the page have one scope. Text of documents is foreign: el makes elements, and strings
 // become text. Nothing reads text as HTML.
 
-Prism.manual = true; // nothing is highlighted on its own
-
 const $ = id => document.getElementById(id);
 
 // state is the answer of /console/status; null before the first one.
@@ -273,6 +271,16 @@ const api = {
     }
   },
 };
+
+// once returns a function that calls f when it is first called, and keeps the result.
+function once(f) {
+  let value, called = false;
+  return () => {
+    if (!called) value = f();
+    called = true;
+    return value;
+  };
+}
 
 // debounce returns a function that calls f once, after calls have paused for so many
 // milliseconds.

@@ -2,6 +2,15 @@
 // tokens; the elements are made here. Texts whose form would take them too long are
 // shown as they are.
 
+// markdown and prism return marked and Prism, which run when they are first needed:
+// that takes longer than everything else of the page.
+const markdown = once(() => { vendored.marked(); return globalThis.marked; });
+const prism = once(() => {
+  const prism = vendored.prism();
+  prism.manual = true; // nothing is highlighted on its own
+  return prism;
+});
+
 const limits = {
   markdown: 300000, // characters of a text that is read as Markdown
   code: 60000,      // characters that are highlighted
@@ -28,7 +37,7 @@ function languageOf(path, type) {
   return '';
 }
 
-const grammarOf = name => Object.hasOwn(Prism.languages, name) && typeof Prism.languages[name] === 'object' ? Prism.languages[name] : null;
+const grammarOf = name => Object.hasOwn(prism().languages, name) && typeof prism().languages[name] === 'object' ? prism().languages[name] : null;
 
 // formOf returns how a text is shown: markdown, code or plain.
 function formOf(path, type) {
@@ -65,7 +74,7 @@ function renderTokens(text, language) {
     parent.append(span);
   };
   const plainOf = t => typeof t === 'string' ? t : Array.isArray(t) ? t.map(plainOf).join('') : plainOf(t.content);
-  add(out, Prism.tokenize(text, grammar), 0);
+  add(out, prism().tokenize(text, grammar), 0);
   return out;
 }
 
@@ -98,7 +107,7 @@ function isTame(text) {
 function blocksOf(text) {
   if (!isTame(text)) return null;
   try {
-    return new marked.Lexer({gfm: true}).lex(text);
+    return new (markdown().Lexer)({gfm: true}).lex(text);
   } catch {
     return null;
   }
