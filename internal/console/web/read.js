@@ -146,7 +146,9 @@ async function showDocument(root, p, signal) {
     last = r.last || r.text === '';
     body.append(shown.box);
   };
-  const readLater = async () => { addLater(await read(end, readChars)); };
+  const readLater = async () => { // a block that goes on is not yet shown
+    do addLater(await read(end, readChars)); while (!last && !body.lastChild.querySelector('[data-offset]'));
+  };
   const readEarlier = async () => {
     const to = start;
     let from = Math.max(0, to - readChars);
@@ -171,7 +173,7 @@ async function showDocument(root, p, signal) {
   const first = await read(beginning(), readChars);
   start = first.from;
   addLater(first);
-  while (!last && length && end < at + length) await readLater();
+  while (!last && (length && end < at + length || !body.querySelector('[data-offset]'))) await readLater();
   controls();
   if (signal.aborted) return null;
 

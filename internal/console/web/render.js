@@ -12,8 +12,9 @@ const prism = once(() => {
 });
 
 const limits = {
-  markdown: 300000, // characters of a text that is read as Markdown
-  code: 60000,      // characters that are highlighted
+  markdown: 100000, // characters of a text that is read as Markdown
+  code: 16000,      // characters that are highlighted: some grammars take quadratic time
+  emphasis: 4e7,    // signs of emphasis times characters, of all paragraphs: marked takes about 10 ns for each
   line: 4000,       // characters of a line, in both
   depth: 24,        // of lists and quotes in one another
 };
@@ -106,8 +107,19 @@ function isTame(text) {
 // the text; null if it is not read as Markdown.
 function blocksOf(text) {
   if (!isTame(text)) return null;
+  const lexer = new (markdown().Lexer)({gfm: true}), inline = lexer.inlineTokens;
+  let left = limits.emphasis;
+  lexer.inlineTokens = (text, tokens = []) => {
+    const cost = (text.split(/[*_~]/).length - 1) * text.length;
+    if (cost <= left) {
+      left -= cost;
+      return inline.call(lexer, text, tokens);
+    }
+    tokens.push({type: 'text', raw: text, text});
+    return tokens;
+  };
   try {
-    return new (markdown().Lexer)({gfm: true}).lex(text);
+    return lexer.lex(text);
   } catch {
     return null;
   }
