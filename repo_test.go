@@ -181,9 +181,26 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// TestPictures checks that drawings are small, and that they show the same
+// TestPictures checks that pictures are small, and that drawings show the same
 // everywhere: they have no scripts and refer to no other file.
 func TestPictures(t *testing.T) {
+	pages, err := filepath.Glob("assets/*.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for _, file := range pages {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total += info.Size(); info.Size() > 120_000 {
+			t.Errorf("%s has %d bytes, want at most 120,000: .ci/console -pictures makes it smaller", file, info.Size())
+		}
+	}
+	if total > 500_000 {
+		t.Errorf("the files %s have %d bytes, want at most 500,000", pages, total)
+	}
 	files, err := filepath.Glob("assets/*.svg")
 	if err != nil {
 		t.Fatal(err)

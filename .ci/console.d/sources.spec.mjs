@@ -83,6 +83,8 @@ test('the connection is tested, and each client has its command', async ({ page,
     await expect(page.getByRole('link', { name: `Documentation of ${client}` })).toHaveAttribute('href', /^https:/);
   }
   await page.getByLabel('Filter the clients').fill('nobody has this client');
+  await expect(page).toHaveURL(/q=nobody/);
+  await expect(page.getByRole('searchbox', { name: 'Search' })).toHaveValue(''); // this is not a search
   await expect(page.getByText(/^0 clients of/)).toBeVisible();
 });
 

@@ -32,12 +32,12 @@ const CONNECT = (() => {
   function newClient(c, open) {
     return el('li', {}, el('details', {class: 'card', open}, el('summary', {}, el('h3', {}, c.title || c.client),
       c.installed ? el('span', {class: 'pill good'}, 'installed here') : null),
+    el('div', {class: 'row'}, installButton(c), c.docs ? el('a', {href: c.docs, rel: 'noreferrer noopener', target: '_blank'},
+      'Documentation of ' + (c.title || c.client)) : null),
     c.command ? block('Command', c.command, c) : null,
     c.snippet ? block(c.file ? ['Or add to ', el('code', {class: 'path'}, c.file)] : 'Entry of the configuration', c.snippet, c) : null,
     c.next ? el('p', {}, c.next) : null,
-    c.instead ? el('p', {}, c.instead) : null,
-    el('div', {class: 'row'}, installButton(c), c.docs ? el('a', {href: c.docs, rel: 'noreferrer noopener', target: '_blank'},
-      'Documentation of ' + (c.title || c.client)) : null)));
+    c.instead ? el('p', {}, c.instead) : null));
   }
 
   // installs are the beginnings of the addresses that open a client. They come from the

@@ -11,6 +11,9 @@ let shownView = null; // that is in #view
 let showing = null;   // cancels the requests of the address before
 let touched = false;  // whether somebody has typed a query before the state was there
 
+// queryOf returns the query in an address; other views have filters of their own in q.
+const queryOf = at => ['', SEARCH.name, READ.name].includes(at.view) ? at.parameters.q || '' : '';
+
 // show shows what the address names.
 async function show() {
   if (showing) showing.abort();
@@ -20,7 +23,7 @@ async function show() {
   $('sign-out').hidden = !sessionStorage.getItem('token');
   try {
     if (!state) {
-      if (!touched) $('query').value = at.parameters.q || '';
+      if (!touched) $('query').value = queryOf(at);
       const answer = await api.get('/console/status', {signal});
       if (!SIGN_ON.belongs(answer.user.name)) return; // the page is loaded anew
       state = answer;
@@ -28,7 +31,7 @@ async function show() {
     if (touched) {
       touched = false;
       $('ask-token').hidden = true;
-      if ($('query').value.trim() !== (at.parameters.q || '')) return searchFor($('query').value);
+      if ($('query').value.trim() !== queryOf(at)) return searchFor($('query').value);
     }
     $('ask-token').hidden = true;
     $('view').hidden = false;
@@ -42,7 +45,7 @@ async function show() {
     }
     navigation(view);
     document.title = view === SEARCH ? 'knowhow' : view.title + ' – knowhow';
-    if (view !== SEARCH || !at.parameters.q) $('query').value = at.parameters.q || '';
+    if (view !== SEARCH || !at.parameters.q) $('query').value = queryOf(at);
     await view.show($('view'), at.parameters, signal);
   } catch (e) {
     if (!state && e.noRight) say('You are signed in, but you have no rights here yet. Ask the administrator for some, and then reload the page.', true);
