@@ -60,7 +60,7 @@ test('the colours are those of the system', async ({ page, origin }) => {
   await expect.poll(brightness).toBeLessThan(200);
 });
 
-test('the page is one small response', async ({ page, origin }) => {
+test('the page is one small response', async ({ page, browser, origin }) => {
   const paths = [];
   page.on('request', r => paths.push(new URL(r.url()).pathname));
   const response = await page.goto(origin);
@@ -68,7 +68,21 @@ test('the page is one small response', async ({ page, origin }) => {
   const { responseBodySize } = await response.request().sizes();
   expect(responseBodySize).toBeLessThanOrEqual(150_000);
   expect(paths.filter(p => p !== '/' && !/^\/(console|mcp|kb)\b/.test(p))).toEqual([]);
-  await page.reload();
-  const ms = await page.evaluate(() => Math.round(performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd));
-  console.log(`the page has ${responseBodySize} bytes and loads in ${ms} ms`); // a busy machine is slower
+  // The times are printed and not compared: a busy machine is slower.
+  const times = { 'first paint': [], DOMContentLoaded: [], 'ready to search': [] };
+  for (let i = 0; i < 10; i++) {
+    const context = await browser.newContext(); // with an empty cache
+    const fresh = await context.newPage();
+    await fresh.addInitScript(() => { // the title of the start page stands below the search field
+      new MutationObserver((_, o) => { if (document.querySelector('#view h1')) { window.ready = performance.now(); o.disconnect(); } }).observe(document, { childList: true, subtree: true });
+    });
+    await fresh.goto(origin);
+    await fresh.waitForFunction(() => window.ready && performance.getEntriesByName('first-contentful-paint').length);
+    const now = await fresh.evaluate(() => [performance.getEntriesByName('first-contentful-paint')[0].startTime,
+      performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd, window.ready]);
+    Object.values(times).forEach((list, k) => list.push(now[k]));
+    await context.close();
+  }
+  const median = list => Math.round(list.sort((a, b) => a - b)[list.length >> 1]);
+  console.log(`the page has ${responseBodySize} bytes; medians of 10 loads: ${Object.entries(times).map(([k, list]) => `${k} ${median(list)} ms`).join(', ')}`);
 });

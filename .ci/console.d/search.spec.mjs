@@ -166,5 +166,6 @@ test('a link of a document leads to the document beside it, also if another sour
     await hit(page, `Start in the ${label}`).click();
     await page.getByRole('article').getByRole('link', { name: 'the next step' }).click();
     await expect(page.getByRole('heading', { level: 1, name: `Next step in the ${label}` })).toBeVisible();
+    await expect(page.getByRole('button', { name: 'Original' })).toBeVisible(); // the last request
   }
 });

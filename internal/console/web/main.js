@@ -35,7 +35,7 @@ async function show() {
     }
     $('ask-token').hidden = true;
     $('view').hidden = false;
-    const view = views.find(v => v.name === at.view && available(v)) || views.find(available);
+    const view = views.find(v => v.name === at.view && available(v)) || views.find(available), before = shownView;
     if (view !== shownView) {
       if (shownView && shownView.hide) shownView.hide();
       $('view').replaceChildren();
@@ -47,10 +47,20 @@ async function show() {
     document.title = view === SEARCH ? 'knowhow' : view.title + ' – knowhow';
     if (view !== SEARCH || !at.parameters.q) $('query').value = queryOf(at);
     await view.show($('view'), at.parameters, signal);
+    if (before && before !== view && !signal.aborted) focusTitle();
   } catch (e) {
     if (!state && e.noRight) say('You are signed in, but you have no rights here yet. Ask the administrator for some, and then reload the page.', true);
     else fail(e, signal);
   }
+}
+
+// focusTitle makes a screen reader read the title of a view if the element that had the
+// focus is gone.
+function focusTitle() {
+  const title = $('view').querySelector('h1');
+  if (!title || document.activeElement !== document.body) return;
+  title.tabIndex = -1;
+  title.focus({preventScroll: true});
 }
 
 function navigation(current) {

@@ -219,6 +219,8 @@ async function showDocument(root, p, signal) {
     return true;
   };
   goTo(p);
+  announce(about.title || id);
+  SEARCH.opened = id; // gets the focus when its reader goes back to the results
   offerDownload(actions, id, path, signal);
   offerSimilar(similar, id, signal);
   return {key: p.id || p.path, goTo};

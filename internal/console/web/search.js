@@ -166,6 +166,9 @@ async function showResults(root, p, signal) {
   if (focused !== null) (focused && $(focused) || root.querySelector('.hit h2 a') || root).focus({preventScroll: true});
   announce(count);
   scrollTo(0, 0);
+  const opened = SEARCH.opened && Array.from(root.querySelectorAll('.hit h2 a')).find(a => a.dataset.id === SEARCH.opened);
+  if (opened && document.activeElement === document.body) opened.focus();
+  SEARCH.opened = null;
   await countOthers(root, page.facets, p, signal);
 }
 
@@ -263,7 +266,7 @@ function showHit(hit, p, words) {
     else sections.push({heading: passage.heading, page: passage.page, passages: [passage]});
   }
   const title = hit.title || hit.path || hit.doc_id;
-  const li = el('li', {class: 'hit'}, el('h2', {dir: 'auto'}, el('a', {href: open((hit.passages || [])[0])}, withMarks(title, words))),
+  const li = el('li', {class: 'hit'}, el('h2', {dir: 'auto'}, el('a', {href: open((hit.passages || [])[0]), 'data-id': hit.doc_id}, withMarks(title, words))),
     el('div', {class: 'soft'}, facts(hit)));
   sections.forEach((s, i) => li.append(showSection(s, i === 0, {form, path, hit, in: readIn(p), title, words, open})));
   if (!sections.length && hit.digest) li.append(el('p', {class: 'plain', dir: 'auto'}, withMarks(hit.digest, words)));
