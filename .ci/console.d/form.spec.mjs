@@ -42,10 +42,11 @@ const screens = {
 for (const [screen, use] of Object.entries(screens)) {
   test.describe(() => {
     test.use(use);
-    test(`nothing is beside ${screen}`, async ({ page, origin }) => {
+    test(`nothing is beside ${screen}, and axe finds nothing`, async ({ page, origin }) => {
       for (const name of [...Object.keys(views), 'read']) {
         await show(page, origin, name);
         expect(await beside(page), name).toEqual([]);
+        expect(await violations(page), name).toEqual([]);
       }
     });
   });

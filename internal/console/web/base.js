@@ -44,6 +44,9 @@ function safeURL(text) {
   return !scheme || /^(https?|mailto)$/i.test(scheme[1]) || url.startsWith('blob:' + location.origin + '/') ? url : null;
 }
 
+// isWide reports whether there is room beside the text, as in style.css.
+const isWide = () => matchMedia('(min-width: 60rem)').matches;
+
 // icon returns a drawing for a button; the button has the name.
 function icon(path) {
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');

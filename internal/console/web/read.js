@@ -78,10 +78,6 @@ async function showDocument(root, p, signal) {
   const part = (text, offset, isLast) => {
     const box = el('div', {class: 'part'});
     let kept = '';
-    const mark = (node, from, to) => {
-      node.dataset.offset = from;
-      if (length && from < at + length && to > at) node.classList.add('passage');
-    };
     const blocks = form === 'markdown' ? blocksOf(text.replace(/\r\n?/g, '\n')) : null;
     if (blocks) {
       if (!isLast && blocks.length > 1) {
@@ -89,7 +85,7 @@ async function showDocument(root, p, signal) {
         if (tail.raw.length < held) kept = text.slice(text.length - rawLength(text, tail.raw));
       }
       const view = el('div', {class: 'markdown'});
-      let from = offset, i = 0;
+      let from = offset, i = 0, passage = null; // that has the blocks of the passage
       for (const block of blocks) {
         const n = consumed(text, i, block.raw.length), to = from + byteLength(text.slice(i, i + n));
         const isTitle = from === 0 && block.type === 'heading' && block.depth === 1 && block.text === about.title;
@@ -97,8 +93,10 @@ async function showDocument(root, p, signal) {
         const node = isTitle ? null : renderBlock(block, options, 0);
         if (node) {
           const e = typeof node === 'string' ? el('p', null, node) : node;
-          mark(e, from, to);
-          view.append(e);
+          e.dataset.offset = from;
+          if (!length || from >= at + length || to <= at) passage = null;
+          else if (!passage) view.append(passage = el('div', {class: 'passage'}));
+          (passage || view).append(e);
         }
         i += n;
         from = to;
@@ -182,11 +180,11 @@ async function showDocument(root, p, signal) {
   const title = el('h1', {dir: 'auto', tabindex: '-1'}, about.title || id);
   const actions = el('div', {class: 'row'}), similar = el('section', {class: 'similar-documents', hidden: true});
   root.replaceChildren(el('div', {class: 'beside read'},
-    el('aside', {'aria-label': 'Contents'}, contents(sections, about.moreSections, s => address('read', Object.assign({}, here, {at: s.offset})), pages, pageWord, pageAddress), similar),
+    el('aside', {'aria-label': 'Contents'}, contents(sections, about.moreSections, s => address('read', Object.assign({}, here, {at: s.offset})), pages, pageWord, pageAddress), isWide() && similar),
     append(el('article'), backLink(p), title,
       el('div', {class: 'soft facts'}, label && [label, ' · '], web ? el('a', {href: about.url, rel: 'noreferrer noopener', target: '_blank'}, about.url) : el('bdi', null, inside || path),
         about.filetype && ' · ' + typeName(about.filetype), about.content_length > 0 && ' · ' + bytes(about.content_length), about.timestamp && [' · ', el('time', {datetime: about.timestamp, title: new Date(about.timestamp).toLocaleString()}, age(about.timestamp))]),
-      actions, earlier, body, later)));
+      actions, earlier, body, later, !isWide() && similar)));
   const goTo = to => {
     at = offsetOf(to);
     length = Number(to.len) || 0;
@@ -304,7 +302,7 @@ function contents(sections, more, to, pages, pageWord, toPage) {
       el('ol', null, pages.slice(0, listedPages).map(p => el('li', null, el('a', {href: toPage(p), dir: 'auto'}, el('span', {class: 'unseen'}, pageWord + ' '), p.label)))),
       pages.length > listedPages ? el('p', {class: 'soft'}, 'and ' + number(pages.length - listedPages) + ' more') : null));
   }
-  box.open = matchMedia('(min-width: 60rem)').matches;
+  box.open = isWide();
   return box;
 }
 

@@ -150,6 +150,7 @@ async function showResults(root, p, signal) {
         try {
           const page = await ask({start: next}), items = page.results.map(hit => showHit(hit, p, words));
           append(list, items);
+          reachable(list);
           offer(page.nextStart);
           if (items.length) items[0].querySelector('h2 a').focus();
         } catch (e) { fail(e, signal); }
@@ -162,8 +163,9 @@ async function showResults(root, p, signal) {
     el('span', {class: 'soft'}, page.allWords !== undefined && page.total ? ', ' + (page.allWords ? number(page.allWords) : 'none') + ' with all words' : '',
       ' · ' + (took < 1000 ? Math.round(took) + ' ms' : (took / 1000).toFixed(1) + ' s')))), notices(page, p), list, more);
   const focused = root.contains(document.activeElement) ? document.activeElement.id : null;
-  root.replaceChildren(el('div', {class: 'beside'}, filters(page.facets, p), results));
+  root.replaceChildren(el('div', {class: 'beside'}, filters(page, p), results));
   if (focused !== null) (focused && $(focused) || root.querySelector('.hit h2 a') || root).focus({preventScroll: true});
+  reachable(list);
   announce(count);
   scrollTo(0, 0);
   const opened = SEARCH.opened && Array.from(root.querySelectorAll('.hit h2 a')).find(a => a.dataset.id === SEARCH.opened);
@@ -205,16 +207,17 @@ function notices(page, p) {
     similar.length ? el('p', {class: 'similar'}, 'Did you mean ', similar.map((w, i) => [i ? ', ' : '', el('a', {href: address('search', Object.assign({}, p, {q: w}))}, w)]), '?') : null];
 }
 
-// filters returns the filters with counts.
-function filters(facets, p) {
+// filters returns the filters with counts. A time that leaves nothing out is no choice.
+function filters({facets, total}, p) {
   const values = {in: [], set: datasetsIn(p).filter(d => d.state === 'ready').map(d => ({value: d.id})), type: [], lang: [], since: []};
   for (const f of facets && facets.fields || []) {
     const group = {label: 'in', filetype: 'type', lang: 'lang'}[f.name];
     if (group) values[group] = f.result;
   }
-  values.since = (facets && facets.queries || []).map((c, i) => ({value: Object.keys(times)[i], count: c.count}));
+  values.since = (facets && facets.queries || []).map((c, i) => ({value: Object.keys(times)[i], count: c.count}))
+    .filter(v => p.since || v.count < total);
   const box = el('details', {class: 'filters', id: 'filters'}, el('summary', null, 'Filters' + (activeFilters(p) ? ' (' + activeFilters(p) + ')' : '')));
-  box.open = matchMedia('(min-width: 60rem)').matches || box.open;
+  box.open = isWide();
   for (const [group, title] of Object.entries(groups)) box.append(el('fieldset', {'data-group': group}, el('legend', null, title), el('div')));
   if (activeFilters(p)) box.append(el('p', null, el('a', {href: address('search', {q: p.q, sort: p.sort})}, 'Remove all filters')));
   for (const group of Object.keys(groups)) fillGroup(box, group, values[group], p);
@@ -227,7 +230,7 @@ const activeFilters = p => Object.keys(groups).reduce((n, g) => n + split(p[g]).
 function fillGroup(box, group, values, p) {
   const fieldset = box.querySelector('[data-group=' + group + ']'), chosen = split(p[group]);
   const all = values.concat(chosen.filter(c => !values.some(v => v.value === c)).map(value => ({value, count: group === 'set' ? undefined : 0})));
-  fieldset.hidden = all.length < 2 && chosen.length === 0 || group === 'since' && !all.some(v => v.count);
+  fieldset.hidden = chosen.length === 0 && (group === 'since' ? !all.some(v => v.count) : all.length < 2);
   const name = {in: v => v, set: v => (datasetsIn(p).find(d => d.id === v) || {}).name || v, type: typeName, lang: languageName, since: v => times[v] || v}[group];
   fieldset.lastChild.replaceChildren(...all.map(v => {
     const box = el('input', {type: 'checkbox', id: 'filter-' + group + '-' + v.value, checked: chosen.includes(v.value), onchange: () => {
@@ -295,10 +298,16 @@ function showSection(section, isOpen, o) {
       if (!body.firstChild) fill();
       body.hidden = !body.hidden;
       button.setAttribute('aria-expanded', String(!body.hidden));
+      reachable(body);
     }}, icon('m9 6 6 6-6 6'));
   if (isOpen) fill();
   return el('div', {class: 'section'}, button, el('a', {class: 'heading', href: o.open(section.passages[0]), dir: 'auto'}, name,
     page ? el('span', {class: 'badge'}, (name ? 'page ' : 'Page ') + page) : ''), body);
+}
+
+// reachable lets the keyboard scroll the passages below an element that are cut off.
+function reachable(root) {
+  for (const text of root.querySelectorAll('.passage-text')) if (text.scrollHeight > text.clientHeight) text.tabIndex = 0;
 }
 
 // showPassage renders a passage without its first line if that is the heading.
