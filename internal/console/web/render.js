@@ -12,7 +12,7 @@ const prism = once(() => {
 });
 
 const limits = {
-  markdown: 100000, // characters of a text that is read as Markdown
+  markdown: 200000, // characters of a text that is read as Markdown
   code: 16000,      // characters that are highlighted: some grammars take quadratic time
   emphasis: 4e7,    // signs of emphasis times characters, of all paragraphs: marked takes about 10 ns for each
   line: 4000,       // characters of a line, in both
