@@ -14,6 +14,7 @@ const prism = once(() => {
 const limits = {
   markdown: 200000, // characters of a text that is read as Markdown
   code: 16000,      // characters that are highlighted: some grammars take quadratic time
+  json: 60000,      // characters of JSON that are highlighted, in linear time
   emphasis: 4e7,    // signs of emphasis times characters, of all paragraphs: marked takes about 10 ns for each
   line: 4000,       // characters of a line, in both
   depth: 24,        // of lists and quotes in one another
@@ -62,7 +63,7 @@ function longestLine(text) {
 // renderCode returns the tokens of a code as text and elements, in a fragment.
 function renderTokens(text, language) {
   const out = document.createDocumentFragment(), grammar = grammarOf(languages[language] || language || '');
-  if (!grammar || text.length > limits.code || longestLine(text) > limits.line) {
+  if (!grammar || text.length > (grammar === prism().languages.json ? limits.json : limits.code) || longestLine(text) > limits.line) {
     out.append(text);
     return out;
   }
