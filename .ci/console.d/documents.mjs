@@ -96,7 +96,7 @@ export function writeLarge(folder) {
   writeFileSync(path.join(folder, 'quotes.md'), '# Quotes of a cormorant\n\n' + '>'.repeat(100_000) + ' cormorant\n');
   writeFileSync(path.join(folder, 'brackets.md'), '# Brackets of a cormorant\n\n' + '[![*_`<'.repeat(30_000) + ' cormorant\n');
   writeFileSync(path.join(folder, 'emphasis.md'), '# Emphasis of a cormorant\n\n' + '_a_b\n'.repeat(60_000)); // marked takes quadratic time
-  writeFileSync(path.join(folder, 'style.md'), '# Style of a cormorant\n\n```css\n' + '> > > > > a\n'.repeat(5_000) + '```\n'); // and so does Prism
+  writeFileSync(path.join(folder, 'style.md'), '# Style of a cormorant\n' + ('\n```css\n' + '> > > > > a\n'.repeat(480) + '```\n').repeat(12)); // and so does Prism
   writeFileSync(path.join(folder, 'fences.md'), '# Fences of a cormorant\n\n' + '```\n'.repeat(60_000));
   writeFileSync(path.join(folder, 'table.md'), '# Table of a cormorant\n\n| a | b | c |\n|---|---|---|\n' + '| one | `two` | **three** |\n'.repeat(8_000));
   writeFileSync(path.join(folder, 'headings.md'), '# Headings of a cormorant\n\n' + Array.from({ length: 5_000 }, (_, i) => `## Heading ${i}\n\ntext\n`).join('\n'));

@@ -14,6 +14,7 @@ const prism = once(() => {
 const limits = {
   markdown: 200000, // characters of a text that is read as Markdown
   code: 16000,      // characters that are highlighted: some grammars take quadratic time
+  fence: 6000,      // the same in Markdown, which may have many
   json: 60000,      // characters of JSON that are highlighted, in linear time
   emphasis: 4e7,    // signs of emphasis times characters, of all paragraphs: marked takes about 10 ns for each
   line: 4000,       // characters of a line, in both
@@ -157,7 +158,7 @@ function renderBlock(t, o, depth) {
     }
     case 'paragraph': return el('p', null, renderInline(t.tokens, o, depth));
     case 'text': return t.tokens ? el('span', null, renderInline(t.tokens, o, depth)) : decoded(t.text);
-    case 'code': return renderCode(t.text, /^[^\s{,]*/.exec(t.lang || '')[0]);
+    case 'code': return renderCode(t.text, t.text.length > limits.fence ? '' : /^[^\s{,]*/.exec(t.lang || '')[0]);
     case 'blockquote': return el('blockquote', null, renderBlocks(t.tokens, o, depth + 1));
     case 'hr': return el('hr');
     case 'list':
