@@ -9,9 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
-	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
@@ -95,60 +93,27 @@ func isText(field string) bool {
 	return false
 }
 
-// site returns an address without its scheme, as Fess has it.
-func site(url string) string {
-	if _, after, ok := strings.Cut(url, "://"); ok {
-		return after
-	}
-	return url
-}
-
-// Field implements [match.Fields]. A field that no document has matches nothing.
-func (e *evaluator) Field(ctx context.Context, n query.Node, field, text string) (segment.Docs, error) {
-	of := func(value string) string { return value }
-	switch field {
-	case "timestamp", "last_modified", "content_length":
-		return e.InRange(ctx, query.Range{Field: field, Low: text, High: text})
-	case "inurl":
-		if _, ok := n.(query.Wildcard); !ok {
-			return e.selected(ctx, "url", func(url string) bool { return strings.Contains(url, text) })
-		}
-		field, text = "url", "*"+text+"*"
-	case "site":
-		if _, ok := n.(query.Wildcard); !ok {
-			return e.selected(ctx, "url", func(url string) bool { return strings.HasPrefix(site(url), text) })
-		}
-		field, of = "url", site
-	}
-	known := isText(field)
-	switch n.(type) {
-	case query.Prefix:
-		if known {
-			return e.selected(ctx, field, func(value string) bool { return strings.HasPrefix(value, text) })
-		}
-	case query.Wildcard:
-		glob, err := query.ParseGlob(text)
-		if err != nil {
-			return nil, err
-		}
-		if known {
-			return e.selected(ctx, field, func(value string) bool { return glob.Match(of(value)) })
-		}
-	}
-	if !known {
+// Texts implements [match.Fields].
+func (e *evaluator) Texts(ctx context.Context, field string, f func(value string) bool) (segment.Docs, error) {
+	if !isText(field) {
 		return e.c.words.None(), nil
 	}
-	if field == "doc_id" {
-		return e.withID(text), nil
-	}
-	if field == "filetype" {
-		text = query.FileType(text)
-	}
-	return e.selected(ctx, field, func(value string) bool { return value == text })
+	return e.selected(ctx, field, f)
 }
 
-// withID returns the document with an ID.
-func (e *evaluator) withID(id string) segment.Docs {
+// Numbers implements [match.Fields]. No document has a time.
+func (e *evaluator) Numbers(ctx context.Context, field string, f func(value int64) bool) (segment.Docs, error) {
+	if field == "timestamp" {
+		return e.c.words.None(), nil
+	}
+	return e.selected(ctx, field, func(value string) bool {
+		n, _ := strconv.ParseInt(value, 10, 64) // it is a number
+		return f(n)
+	})
+}
+
+// WithID implements [match.Fields].
+func (e *evaluator) WithID(_ context.Context, id string) (segment.Docs, error) {
 	docs := e.c.words.None()
 	for i, t := range e.c.tables {
 		if d, ok := t.find(id); ok {
@@ -156,49 +121,7 @@ func (e *evaluator) withID(id string) segment.Docs {
 			docs[i].Set(d)
 		}
 	}
-	return docs
-}
-
-// InRange implements [match.Fields]. No document has a time.
-func (e *evaluator) InRange(ctx context.Context, r query.Range) (segment.Docs, error) {
-	switch r.Field {
-	case "timestamp", "last_modified":
-		_, err := query.Between(r, func(s string) (from int64, beyond *int64, err error) {
-			_, _, err = query.DateSpan(s, e.now)
-			return 0, nil, err
-		})
-		return e.c.words.None(), err
-	case "content_length":
-		within, err := query.Between(r, sizeBound)
-		if err != nil {
-			return nil, err
-		}
-		return e.selected(ctx, r.Field, func(value string) bool {
-			n, _ := strconv.ParseInt(value, 10, 64) // it is a number
-			return within(n)
-		})
-	case "", "title", "content":
-		return nil, fmt.Errorf("a range needs a field whose values have an order, "+
-			"for example content_length:[1000 TO *]: %w", errkind.Invalid)
-	}
-	if !isText(r.Field) {
-		return e.c.words.None(), nil
-	}
-	within, err := query.Between(r, func(s string) (string, *string, error) { return s, nil, nil })
-	if err != nil {
-		return nil, err
-	}
-	return e.selected(ctx, r.Field, within)
-}
-
-// sizeBound parses a number of bytes.
-func sizeBound(s string) (from int64, beyond *int64, err error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return 0, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w",
-			document.Truncate(s, 40), errkind.Invalid)
-	}
-	return n, nil, nil
+	return docs, nil
 }
 
 // A member is a document of a set, with its values of the fields that it is ordered by.
@@ -285,7 +208,7 @@ func (e *evaluator) facets(ctx context.Context, docs segment.Docs, f *search.Fac
 		out.Fields = append(out.Fields, search.FieldCounts{Name: name, Counts: counts})
 	}
 	for _, text := range f.Queries {
-		n, err := e.countQuery(ctx, text, docs)
+		n, err := e.matcher.Count(ctx, text, docs)
 		if errors.Is(err, errkind.Invalid) {
 			return nil, &errkind.Argument{Name: "facets.query", Value: text, Want: fmt.Sprintf("a query (%v)", err)}
 		}
@@ -313,18 +236,4 @@ func (e *evaluator) countField(ctx context.Context, name string, docs segment.Do
 	}
 	slices.SortFunc(counts, f.Compare)
 	return counts[:min(len(counts), cmp.Or(f.Size, facetSize))], nil
-}
-
-// countQuery returns how many documents of a set match a query.
-func (e *evaluator) countQuery(ctx context.Context, text string, docs segment.Docs) (int, error) {
-	t, err := query.Parse(text)
-	if err != nil {
-		return 0, err
-	}
-	m, err := e.matcher.Eval(ctx, t.Tree())
-	if err != nil || m.Void {
-		return 0, err
-	}
-	m.Docs.And(docs)
-	return m.Docs.Count(), nil
 }

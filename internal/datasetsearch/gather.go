@@ -33,15 +33,15 @@ type evaluator struct {
 	c       *catalog
 	search  *segment.Search
 	matcher *match.Matcher
-	now     time.Time
 	vectors *queryVectors // nil until they are needed
 	m       *matched      // what the request that was gathered last matches
 }
 
 // newEvaluator returns an evaluator, whose search must be ended.
 func newEvaluator(s *Service, c *catalog) *evaluator {
-	e := &evaluator{s: s, c: c, search: c.words.Begin(), now: time.Now(), m: &matched{}}
-	e.matcher = &match.Matcher{Words: c.words, Search: e.search, Languages: languages, Fields: e}
+	e := &evaluator{s: s, c: c, search: c.words.Begin(), m: &matched{}}
+	e.matcher = &match.Matcher{Words: c.words, Search: e.search, Languages: languages, Fields: e,
+		Now: time.Now()}
 	return e
 }
 

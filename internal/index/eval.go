@@ -23,7 +23,6 @@ type evaluator struct {
 	view    *segments.View
 	search  *segment.Search
 	matcher *match.Matcher
-	now     time.Time
 	until   time.Time // the end of matching and ranking
 	ended   bool      // the time for the search was over before everything was evaluated
 
@@ -53,10 +52,10 @@ func (x *Index) evaluate(ctx context.Context, tx *database.Prepared, labels []st
 		return err
 	}
 	defer v.Close()
-	e := &evaluator{x: x, tx: tx, view: v, search: v.Begin(), now: time.Now(), until: time.Now().Add(x.searchTime)}
+	e := &evaluator{x: x, tx: tx, view: v, search: v.Begin(), until: time.Now().Add(x.searchTime)}
 	defer e.search.End()
-	e.matcher = &match.Matcher{Words: v.Collection, Search: e.search, Fields: e, Segments: v.SegmentsOf,
-		TimedOut: e.timedOut}
+	e.matcher = &match.Matcher{Words: v.Collection, Search: e.search, Fields: e, Now: time.Now(),
+		Segments: v.SegmentsOf, TimedOut: e.timedOut}
 	if e.matcher.Languages, err = v.Languages(); err == nil {
 		err = f(e)
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
-	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
@@ -36,7 +35,7 @@ func (e *evaluator) facets(ctx context.Context, m *matched, q search.Query) (*se
 		out.Fields = append(out.Fields, search.FieldCounts{Name: name, Counts: counts})
 	}
 	for _, text := range q.Facets.Queries {
-		n, err := e.countQuery(ctx, text, m.Docs)
+		n, err := e.matcher.Count(ctx, text, m.Docs)
 		if errors.Is(err, errkind.Invalid) {
 			return nil, &errkind.Argument{Name: "facets.query", Value: text, Want: fmt.Sprintf("a query (%v)", err)}
 		}
@@ -77,18 +76,4 @@ func (e *evaluator) countField(
 		}
 	}
 	return best(values, cmp.Or(f.Size, facetSize), f.Compare), nil
-}
-
-// countQuery returns how many documents of a set match a query.
-func (e *evaluator) countQuery(ctx context.Context, text string, docs segment.Docs) (int, error) {
-	t, err := query.Parse(text)
-	if err != nil {
-		return 0, err
-	}
-	f, err := e.matcher.Eval(ctx, t.Tree())
-	if err != nil || f.Void {
-		return 0, err
-	}
-	f.Docs.And(docs)
-	return f.Docs.Count(), nil
 }

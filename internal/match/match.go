@@ -5,6 +5,7 @@ package match
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/analysis"
 	"github.com/knowhow-mcp/knowhow/internal/query"
@@ -12,23 +13,13 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/segment"
 )
 
-// A Fields evaluates conditions on the fields of documents beside the title and the
-// text. Errors are of kind Invalid for a condition that cannot be evaluated.
-type Fields interface {
-	// Field returns the documents that match a condition on a field. text is the text or
-	// the pattern of the condition, a Term, Phrase, Prefix, Wildcard or Fuzzy.
-	Field(ctx context.Context, n query.Node, field, text string) (segment.Docs, error)
-
-	// InRange returns the documents whose field is in a range.
-	InRange(ctx context.Context, r query.Range) (segment.Docs, error)
-}
-
 // A Matcher evaluates one query. It is not safe for concurrent use.
 type Matcher struct {
 	Words     *segment.Collection
 	Search    *segment.Search     // of Words
 	Languages []analysis.Language // of the documents, English among them
 	Fields    Fields
+	Now       time.Time // that dates are relative to
 
 	// Segments returns the segments that can have some tokens, nil for all. nil stands
 	// for a function that returns nil.
@@ -94,7 +85,7 @@ func (x *Matcher) Eval(ctx context.Context, n query.Node) (Matches, error) {
 		}
 		return f, err
 	case query.Range:
-		docs, err := x.Fields.InRange(ctx, n)
+		docs, err := x.inRange(ctx, n)
 		return Matches{Docs: docs}, err
 	}
 	field, text := fieldOf(n)
@@ -111,7 +102,7 @@ func (x *Matcher) Eval(ctx context.Context, n query.Node) (Matches, error) {
 		}
 		return f, err
 	}
-	docs, err := x.Fields.Field(ctx, n, field, text)
+	docs, err := x.field(ctx, n, field, text)
 	return Matches{Docs: docs}, err
 }
 

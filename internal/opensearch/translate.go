@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/knowhow-mcp/knowhow/internal/analysis"
-	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/passage"
 	"github.com/knowhow-mcp/knowhow/internal/query"
@@ -540,13 +538,8 @@ func (t *translator) inRange(r query.Range) (object, error) {
 	case "content_length":
 		field = "size"
 		bound = func(s string) (any, any, error) {
-			n, err := strconv.ParseInt(s, 10, 64)
-			if err != nil {
-				return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w",
-					document.Truncate(s, 40),
-					errkind.Invalid)
-			}
-			return n, nil, nil
+			n, _, err := query.SizeBound(s)
+			return n, nil, err
 		}
 	case "", "title", "content":
 		return nil, fmt.Errorf("a range needs a field whose values have an order, for example timestamp:[now/d-7d TO *]: %w",

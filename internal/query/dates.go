@@ -157,3 +157,13 @@ func floor(t time.Time, unit byte) (time.Time, bool) {
 	}
 	return t, false
 }
+
+// SizeBound reads an end of a range of content_length, a number of bytes, for
+// [Between]. The error is of kind errkind.Invalid.
+func SizeBound(s string) (from int64, beyond *int64, err error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, nil, fmt.Errorf("content_length needs a whole number of bytes, got %.40q: %w", s, errkind.Invalid)
+	}
+	return n, nil, nil
+}
