@@ -49,13 +49,22 @@ export async function dex(console) {
   return { issuer, stop: async () => { child.kill(); await ended; } };
 }
 
-// freePorts returns ports on which nothing listens.
-export const freePorts = n => Promise.all(Array.from({ length: n }, () => new Promise((found, failed) => {
-  const listener = createServer().on('error', failed).listen(0, '127.0.0.1', () => {
-    const { port } = listener.address();
-    listener.close(() => found(port));
+// freePorts returns ports on which nothing listens. They are none of those that the system
+// gives to connections, which could take them before a server does.
+export const freePorts = n => Promise.all(Array.from({ length: n }, freePort));
+
+function freePort() {
+  return new Promise(found => {
+    const listener = createServer();
+    const listen = () => listener.listen(10000 + Math.floor(Math.random() * 20000), '127.0.0.1');
+    listener.on('error', listen);
+    listener.on('listening', () => {
+      const { port } = listener.address();
+      listener.close(() => found(port));
+    });
+    listen();
   });
-})));
+}
 
 // access runs knowhow access and returns what it prints.
 export const access = (data, ...args) =>
