@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"math/bits"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -165,7 +166,11 @@ func (s *Service) addFailure(ctx context.Context, q query.Node, page *search.Pag
 	var bad []string
 	for _, i := range all {
 		if (i.State == dataset.Error || i.State == dataset.Invalid) && !excludes(q, i.ID) {
-			bad = append(bad, i.ID)
+			name := i.ID
+			if slices.ContainsFunc(all, func(o dataset.Info) bool { return o.ID == i.ID && o.State == dataset.Ready }) {
+				name = filepath.Base(filepath.Dir(i.ManifestPath)) // the ID is that of another dataset
+			}
+			bad = append(bad, spell.Quote(name))
 		}
 	}
 	if len(all) == 0 {
@@ -176,13 +181,25 @@ func (s *Service) addFailure(ctx context.Context, q query.Node, page *search.Pag
 	if bad == nil {
 		return nil
 	}
-	err = fmt.Errorf("%s cannot be searched; to see why, type: knowhow datasets check: %w", spell.List(bad), errkind.Corrupt)
+	more := ""
+	if n := len(bad) - maxNamed; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	err = fmt.Errorf(`the datasets %s%s cannot be searched; the command "knowhow datasets check", with their folder, tells why: %w`,
+		strings.Join(bad[:min(len(bad), maxNamed)], ", "), more, errkind.Corrupt)
+	if len(bad) == 1 {
+		err = fmt.Errorf(`the dataset %s cannot be searched; the command "knowhow datasets check", with its folder, tells why: %w`,
+			bad[0], errkind.Corrupt)
+	}
 	if len(bad) == len(all) {
 		return err
 	}
 	page.Partial, page.Failed = true, []search.Failure{{Label: s.label, Err: err}}
 	return nil
 }
+
+// maxNamed is how many datasets a message names.
+const maxNamed = 5
 
 // excludes reports whether a query is restricted to other datasets than that with an ID.
 func excludes(q query.Node, id string) bool {

@@ -317,9 +317,22 @@ func TestFolders(t *testing.T) {
 		t.Errorf("Search() = %q, IDs %q and %q, want both datasets and the same ID", got, first.ID, p.Hits[0].ID)
 	}
 	if len(p.Failed) != 1 || !p.Partial || p.Failed[0].Label != "data" ||
-		!strings.HasPrefix(p.Failed[0].Err.Error(), `"bad" cannot be searched`) {
+		!strings.HasPrefix(p.Failed[0].Err.Error(), `the dataset "bad" cannot be searched`) {
 		t.Errorf("with a bad dataset, the page has partial %v, failed %v", p.Partial, p.Failed)
 	}
+	// A dataset with the ID of another one is named by its folder.
+	if err := os.CopyFS(filepath.Join(dir, "zz"), os.DirFS(filepath.Join(dir, "two"))); err != nil {
+		t.Fatal(err)
+	}
+	scan()
+	if p := find(t, s, "valve"); len(p.Failed) != 1 ||
+		!strings.HasPrefix(p.Failed[0].Err.Error(), `the datasets "bad", "zz" cannot be searched`) {
+		t.Errorf("with a copy of a dataset, the page has failed %v", p.Failed)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "zz")); err != nil {
+		t.Fatal(err)
+	}
+	scan()
 	write(t, dir, "one", []dataset.Document{{Path: "0.txt", Content: "A gasket."},
 		{Path: "a.txt", Content: "The valve is new."}})
 	scan()

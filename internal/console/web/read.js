@@ -23,8 +23,10 @@ const READ = {
     } catch (e) {
       if (signal.aborted || e instanceof Unauthorized) throw e;
       const title = el('h1', {tabindex: '-1'}, 'This document cannot be shown');
-      root.replaceChildren(...[backLink(p), title, el('p', null, 'It may have been moved or deleted, or you may not read it.'),
-        el('p', {class: 'soft', dir: 'auto'}, e.message)].filter(Boolean));
+      const labels = p.path && !p.in ? state.endpoints.map(e => e.label).filter(Boolean) : []; // several sources may have the path
+      root.replaceChildren(...[backLink(p), title, labels.length > 1
+        ? el('p', null, 'Several sources may have ', el('bdi', null, p.path), '. Open it in ', labels.map((l, i) => [i ? ', ' : '', el('a', {href: address('read', Object.assign({}, p, {in: l}))}, l)]), '.')
+        : [el('p', null, 'It may have been moved or deleted, or you may not read it.'), el('p', {class: 'soft', dir: 'auto'}, e.message)]].flat().filter(Boolean));
       title.focus({preventScroll: true});
     }
   },
