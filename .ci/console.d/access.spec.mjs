@@ -20,6 +20,12 @@ function sources() {
   return ['kitchen', 'salaries'].map(label => path.join(work, label));
 }
 
+test('a server without a token asks for none, also at an address like that of a sign-on', async ({ page, origin }) => {
+  await page.goto(origin + '/?code=x&state=y#/search?q=holidays');
+  await expect(hit(page, 'Holidays and leave')).toBeVisible();
+  await expect(token(page)).toBeHidden();
+});
+
 test('a token is asked for, kept for the tab, and asked for again if it is wrong', async ({ page, context, servers, expected }) => {
   expected.push(refused);
   const server = await servers.start(['--token', 's3cret-of-the-server', ...sources()]);

@@ -169,4 +169,8 @@ addEventListener('keydown', e => {
 
 addEventListener('hashchange', show);
 addEventListener('pageshow', e => { if (e.persisted) location.reload(); }); // the user can be another one
-SIGN_ON.finish().then(problem => problem && !sessionStorage.getItem('token') ? askToken(problem) : show()).then(() => { if (!location.hash && $('ask-token').hidden) $('query').focus(); });
+SIGN_ON.finish().then(async problem => {
+  await show();
+  if (!$('ask-token').hidden) problem && say(problem, true);
+  else if (!location.hash) $('query').focus();
+});
