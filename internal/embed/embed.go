@@ -86,6 +86,11 @@ func Documents(ctx context.Context, e Embedder, texts []string) ([][]float32, er
 	return vectors, nil
 }
 
+// Stages are the order in which a store computes the vectors of documents: in each
+// stage, all documents get those of so many of their first chunks. So long documents do
+// not keep others waiting, and searches soon know what each document is about.
+var Stages = [...]int{1, 4, 16, math.MaxInt}
+
 // keptQueries is how many vectors of queries are kept.
 const keptQueries = 64
 

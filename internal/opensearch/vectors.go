@@ -33,22 +33,25 @@ func fieldOfModel(e embed.Embedder) string {
 }
 
 // A vectorRow is a row of the index of vectors. Each document has one whose ID is
-// its number, as soon as all of its chunks have been dealt with, and one for each
-// chunk. A row counts only while the document has the same print.
+// its number, as soon as a chunk has been dealt with, and one for each chunk. A row
+// counts only while the document has the same print.
 type vectorRow struct {
 	Number int64    `json:"number"`
 	Label  string   `json:"label"`
 	Print  string   `json:"print"`
 	Models []string `json:"models"`           // fields of the models that have dealt with it
-	Chunks int      `json:"chunks,omitempty"` // of a document: how many chunks it has
+	Chunks int      `json:"chunks,omitempty"` // of a document: how many first chunks they have dealt with
 	N      *int     `json:"n,omitempty"`      // of a chunk
 	Hash   string   `json:"hash,omitempty"`   // of a chunk: of what its vectors are made of
 }
 
-// dealt reports whether a model has dealt with a row, which may be nil, in the
-// state with a print.
-func (r *vectorRow) dealt(field, print string) bool {
-	return r != nil && r.Print == print && slices.Contains(r.Models, field)
+// dealt returns how many first chunks of a document in the state with a print a model
+// is known to have dealt with. r is the row of the document, nil if there is none.
+func (r *vectorRow) dealt(field, print string) int {
+	if r == nil || r.Print != print || !slices.Contains(r.Models, field) {
+		return 0
+	}
+	return r.Chunks
 }
 
 // withoutVectors is what is read of a row.
@@ -116,15 +119,16 @@ const (
 	passOverlap = 10 * time.Minute // what the clocks of machines may differ by
 )
 
-// A pass is how far EmbedNext has looked for documents without vectors. It looks at
-// them in the order of their changes.
+// A pass is how far EmbedNext has looked for documents without vectors. In each stage,
+// it looks at them in the order of their changes.
 type pass struct {
 	generation string            // of the documents when it began
 	since      time.Time         // when this generation was seen first
 	began      time.Time         // the pass
 	from       int64             // documents that were changed since this time are looked at
-	after      []json.RawMessage // place of the last document that was dealt with; nil at the beginning
-	latest     int64             // time of its change
+	stage      int               // of embed.Stages
+	after      []json.RawMessage // place of the last document of the stage that was dealt with; nil at the beginning
+	latest     int64             // time of the change of the last document of the first stage, which has all
 	ended      bool
 }
 
@@ -151,9 +155,9 @@ func (s *Store) pass(key, generation string) *pass {
 }
 
 // EmbedNext computes the vectors of up to n chunks of documents with one of the
-// labels (nil: all) and stores them. It returns how many chunks it has dealt
-// with; 0 without an error means that no chunk is left until documents change.
-// The error is of kind Unsupported if the cluster has no k-NN plugin.
+// labels (nil: all) and stores them, in the order of [embed.Stages]. It returns how many
+// chunks it has dealt with; 0 without an error means that no chunk is left until
+// documents change. The error is of kind Unsupported if the cluster has no k-NN plugin.
 func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string, n int) (int, error) {
 	if err := s.Open(ctx); err != nil {
 		return 0, err
@@ -173,10 +177,12 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 		return 0, nil
 	}
 	for !p.ended {
+		which := append(filters(labels, nil, nil), object{"range": object{"updated": object{"gte": p.from}}})
+		if p.stage > 0 { // the others have all vectors
+			which = append(which, object{"range": object{"chunk_count": object{"gt": embed.Stages[p.stage-1]}}})
+		}
 		body := only(object{"size": embedPage, "track_total_hits": false,
-			"sort": []object{{"updated": "asc"}, {"number": "asc"}},
-			"query": all(append(filters(labels, nil, nil),
-				object{"range": object{"updated": object{"gte": p.from}}})...)},
+			"sort": []object{{"updated": "asc"}, {"number": "asc"}}, "query": all(which...)},
 			"number", "doc_id", "print", "updated", "chunk_count")
 		if p.after != nil {
 			body["search_after"] = p.after
@@ -204,7 +210,8 @@ type embedded struct {
 }
 
 // embedPage computes the vectors of up to n chunks of some documents, and records
-// which documents need nothing more. It returns how many chunks it has dealt with.
+// which documents need nothing more in the stage. It returns how many chunks it has
+// dealt with.
 func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, hits []rawHit, n int,
 	p *pass) (dealt int, err error) {
 	docs, ids := make([]embedded, len(hits)), make([]string, len(hits))
@@ -220,18 +227,19 @@ func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, h
 		return 0, err
 	}
 	var todo []string // IDs of the documents whose chunks are looked at
-	chunks, last := 0, len(docs)
+	first, chunks, last := embed.Stages[p.stage], 0, len(docs)
 	for i := range docs {
 		d := &docs[i]
 		d.old = rows[ids[i]]
-		if d.done = d.old.dealt(field, d.row.Print); d.done {
+		missing := min(first, d.row.ChunkCount) - d.old.dealt(field, d.row.Print)
+		if d.done = missing <= 0; d.done {
 			continue
 		}
 		if chunks >= n {
 			last = i
 			break
 		}
-		todo, chunks = append(todo, d.row.ID), chunks+d.row.ChunkCount
+		todo, chunks = append(todo, d.row.ID), chunks+missing
 	}
 	full, err := s.latest(ctx, todo, []string{"number", "label", "print", "title", "text", "kept.chunks"})
 	if err != nil {
@@ -241,7 +249,7 @@ func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, h
 	for i := range docs[:last] {
 		d := &docs[i]
 		if f := full[d.row.ID]; !d.done && f != nil {
-			complete, err := b.add(ctx, &f.row, d.old)
+			complete, err := b.add(ctx, &f.row, d.old, first)
 			if err != nil {
 				return 0, err
 			}
@@ -255,9 +263,14 @@ func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, h
 		return 0, err
 	}
 	if last > 0 {
-		p.after, p.latest = docs[last-1].place, max(p.latest, docs[last-1].row.Updated)
+		if p.after = docs[last-1].place; p.stage == 0 {
+			p.latest = max(p.latest, docs[last-1].row.Updated)
+		}
 	}
-	p.ended = last == len(docs) && len(docs) < embedPage
+	if last == len(docs) && len(docs) < embedPage {
+		p.stage, p.after = p.stage+1, nil
+		p.ended = p.stage == len(embed.Stages)
+	}
 	return len(b.texts) + b.kept, nil
 }
 
@@ -272,26 +285,29 @@ type embedBatch struct {
 	ops   []operation
 }
 
-// add adds the chunks of a document that have no vectors. It reports whether the
-// document needs nothing more when the batch is stored.
-func (b *embedBatch) add(ctx context.Context, r *row, old *vectorRow) (complete bool, err error) {
+// add adds those of the first chunks of a document that have no vectors. It reports
+// whether all of them have vectors when the batch is stored.
+func (b *embedBatch) add(ctx context.Context, r *row, old *vectorRow, first int) (complete bool, err error) {
 	texts := embedTexts(r.document())
+	first = min(first, len(texts))
+	done := old.dealt(b.field, r.Print)
 	ids := make([]string, len(texts))
 	for i := range ids {
 		ids[i] = vectorID(r.Number, i)
 	}
-	rows, err := b.s.vectorRows(ctx, ids)
+	rows, err := b.s.vectorRows(ctx, ids[min(done, first):first])
 	if err != nil {
 		return false, err
 	}
-	for i, text := range texts {
-		sum := sha256.Sum256([]byte(text))
-		now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, N: &i, Hash: hex.EncodeToString(sum[:12]),
+	for ; done < first && b.left > 0; done++ {
+		id, n := ids[done], done
+		sum := sha256.Sum256([]byte(texts[n]))
+		now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, N: &n, Hash: hex.EncodeToString(sum[:12]),
 			Models: []string{b.field}}
-		switch before := rows[ids[i]]; {
+		switch before := rows[id]; {
 		case before != nil && before.Hash == now.Hash && slices.Contains(before.Models, b.field):
 			if before.Print != now.Print || before.Label != now.Label {
-				b.ops = append(b.ops, b.s.vectorOp("update", ids[i],
+				b.ops = append(b.ops, b.s.vectorOp("update", id,
 					object{"doc": object{"label": now.Label, "print": now.Print}}))
 				b.kept++
 			}
@@ -299,27 +315,28 @@ func (b *embedBatch) add(ctx context.Context, r *row, old *vectorRow) (complete 
 		case before != nil && before.Hash == now.Hash: // it has the vector of another model
 			now.Models = append(now.Models, before.Models...)
 			b.put = append(b.put, func(v []float32) operation {
-				return b.s.vectorOp("update", ids[i], object{"doc": now.with(b.field, v)})
+				return b.s.vectorOp("update", id, object{"doc": now.with(b.field, v)})
 			})
 		default:
-			b.put = append(b.put, func(v []float32) operation { return b.s.vectorOp("index", ids[i], now.with(b.field, v)) })
+			b.put = append(b.put, func(v []float32) operation { return b.s.vectorOp("index", id, now.with(b.field, v)) })
 		}
-		b.texts = append(b.texts, text)
-		if b.left--; b.left == 0 && i < len(texts)-1 {
-			return false, nil
-		}
+		b.texts = append(b.texts, texts[n])
+		b.left--
 	}
-	now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, Chunks: len(texts), Models: []string{b.field}}
-	if old != nil {
-		if old.Print == now.Print {
-			now.Models = append(now.Models, old.Models...)
-		}
+	now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, Chunks: done, Models: []string{b.field}}
+	switch {
+	case old == nil:
+	case old.Print != now.Print:
 		for n := len(texts); n < old.Chunks; n++ {
 			b.ops = append(b.ops, b.s.vectorOp("delete", vectorID(r.Number, n), nil))
 		}
+	case done < old.Chunks:
+		return done >= first, nil // the row is that of other models, which are further
+	case done == old.Chunks:
+		now.Models = sorted(append(old.Models, b.field))
 	}
 	b.ops = append(b.ops, b.s.vectorOp("index", vectorID(r.Number, -1), now))
-	return true, nil
+	return done >= first, nil
 }
 
 // with returns the row with a vector, unless that is nil, in a field.
@@ -391,8 +408,9 @@ func (b *embedBatch) store(ctx context.Context, e embed.Embedder, rows map[strin
 }
 
 // Embedded returns how many chunks of documents with one of the labels (nil:
-// all) have a vector of an embedder, and how many chunks there are. The chunks of
-// a document count when all of them have been dealt with.
+// all) have a vector of an embedder, and how many chunks there are. Of a document that
+// the embedders of several processes deal with, those of the slower one count when it
+// has caught up.
 func (s *Store) Embedded(ctx context.Context, e embed.Embedder, labels []string) (done, total int, err error) {
 	if err := s.Open(ctx); err != nil {
 		return 0, 0, err

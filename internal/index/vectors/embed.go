@@ -31,15 +31,10 @@ type pass struct {
 	sync.Mutex
 	key        string // the model and the labels
 	generation string // of the index when the pass began
-	stage      int    // of stages
+	stage      int    // of embed.Stages
 	after      int64  // chunks up to this one are done in the stage
 	done       bool   // no chunk is left
 }
-
-// stages are the stages of a pass: in each, documents get the vectors of so many of their
-// first chunks. So long documents do not keep others waiting, and searches soon know what
-// each document is about.
-var stages = [...]int{1, 4, 16, database.MaxParts}
 
 // An unembedded is a chunk without a vector.
 type unembedded struct {
@@ -76,14 +71,14 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 			}
 			model, err := modelOf(ctx, tx, name)
 			if err == nil {
-				chunks, err = s.chunksWithout(ctx, tx, model, labels, stages[p.stage], p.after, n)
+				chunks, err = s.chunksWithout(ctx, tx, model, labels, embed.Stages[p.stage], p.after, n)
 			}
 			return err
 		})
 		if err != nil || p.done {
 			return 0, err
 		}
-		if len(chunks) == 0 && p.stage < len(stages)-1 {
+		if len(chunks) == 0 && p.stage < len(embed.Stages)-1 {
 			p.stage, p.after = p.stage+1, 0
 			continue
 		}
@@ -117,7 +112,7 @@ func (s *Store) chunksWithout(
 	chunks, err := readChunks(ctx, tx, fmt.Sprintf(`SELECT c.id, c.off, c.len, c.heading, d.title, d.hash FROM docs d
 		CROSS JOIN chunks c ON c.id BETWEEN d.id<<%d AND (d.id<<%[1]d)+%d
 		WHERE d.id>=?1 AND c.id>?2 AND %s AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.chunk=c.id AND v.model=?3)
-		ORDER BY d.id, c.id LIMIT %d`, database.PartBits, first-1, where, n), args...)
+		ORDER BY d.id, c.id LIMIT %d`, database.PartBits, min(first, database.MaxParts)-1, where, n), args...)
 	if err != nil {
 		return nil, err
 	}
