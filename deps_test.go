@@ -49,7 +49,7 @@ var deps = map[string]string{
 	"retrieval":  "analysis document fusion passage query search",
 	"match":      "analysis passage query relevance retrieval segment",
 	"ingest":     "document extract chunk ignore sanitize",
-	"opensearch": "document search analysis query embed httpclient passage relevance retrieval",
+	"opensearch": "document search analysis query embed httpclient passage relevance retrieval vector",
 	"indexing":   "document extract index ingest embed repository search site terminal sanitize",
 
 	// The embedded store. Its parts know nothing of each other.

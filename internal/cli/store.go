@@ -75,7 +75,7 @@ func (o *storeFlags) moved(m datafolder.Model, move opensearch.Move, log *slog.L
 	}
 	s, err := opensearch.New(opensearch.Options{
 		Address: string(o.Store), Username: o.Username, Password: o.Password, CA: ca, Embedder: m.Queries,
-		EmbedTime: m.Wait,
+		EmbedTime: m.Wait, ComputeTime: m.Compute,
 		UserAgent: "knowhow/" + version(), Log: log, Move: move,
 	})
 	return s, explainStore(err)

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -82,6 +83,22 @@ func Documents(ctx context.Context, e Embedder, texts []string) ([][]float32, er
 	}
 	for i, v := range out {
 		vectors[at[i]] = v
+	}
+	return vectors, nil
+}
+
+// Within returns the vectors of the first of some documents, of as many as are there
+// within limit. Each processor computes one in a round, which is expected to take as
+// long as the last one. With an error, it returns those that were computed before.
+func Within(ctx context.Context, e Embedder, texts []string, limit time.Duration) (vectors [][]float32, err error) {
+	begin := time.Now()
+	for round := time.Duration(0); len(vectors) < len(texts) && time.Since(begin)+round < limit; {
+		start, n := time.Now(), len(vectors)
+		next, err := Documents(ctx, e, texts[n:min(n+runtime.GOMAXPROCS(0), len(texts))])
+		if err != nil {
+			return vectors, err
+		}
+		vectors, round = append(vectors, next...), time.Since(start)
 	}
 	return vectors, nil
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
+	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 )
@@ -84,4 +87,42 @@ func TestReadFile(t *testing.T) {
 			t.Errorf("ReadFile(%s) = %v, want kind %v", tt.name, err, tt.kind)
 		}
 	}
+}
+
+// A slow embedder needs 10 ms for each call, and fails after some.
+type slow struct {
+	Embedder
+	calls int
+}
+
+func (s *slow) Embed(_ context.Context, texts []string, _ Kind) ([][]float32, error) {
+	if s.calls--; s.calls < 0 {
+		return nil, errkind.Unavailable
+	}
+	time.Sleep(10 * time.Millisecond)
+	return make([][]float32, len(texts)), nil
+}
+
+func TestWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := runtime.GOMAXPROCS(0)
+		for _, tt := range []struct {
+			texts, calls int
+			limit        time.Duration
+			want         int
+			err          error
+		}{
+			{texts: 9 * n, calls: 9, limit: 35 * time.Millisecond, want: 3 * n}, // a fourth round would not end in time
+			{texts: 9 * n, calls: 9, limit: time.Millisecond, want: n},
+			{texts: 9 * n, calls: 9, limit: 0, want: 0},
+			{texts: n + 1, calls: 9, limit: time.Second, want: n + 1},
+			{texts: 9 * n, calls: 2, limit: time.Second, want: 2 * n, err: errkind.Unavailable},
+		} {
+			got, err := Within(t.Context(), &slow{calls: tt.calls}, make([]string, tt.texts), tt.limit)
+			if len(got) != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("Within() of %d texts in %v = %d vectors, %v, want %d, %v", tt.texts, tt.limit, len(got), err,
+					tt.want, tt.err)
+			}
+		}
+	})
 }

@@ -10,11 +10,6 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 )
 
-// computedDocs is how many of the best documents by words get the vectors that they
-// lack. 30 and 50 find no more; 10 put the right page among the first eight for 5 of 150
-// questions less.
-const computedDocs = 20
-
 // A dense is the ranking by meaning in one search.
 type dense struct {
 	e     *evaluator
@@ -165,7 +160,7 @@ func (d *dense) addCosines(ctx context.Context, list []retrieval.Document) ([]re
 		return list, err
 	}
 	var lacking []int64
-	for _, x := range list[:min(n, computedDocs)] {
+	for _, x := range list[:min(n, retrieval.ComputedDocs)] {
 		if row := rowOf(x.Number, x.Chunk); !have[row] {
 			lacking = append(lacking, row)
 		}

@@ -61,6 +61,10 @@ type Options struct {
 	Embedder  embed.Embedder
 	EmbedTime time.Duration // for the vector of a query; 0 means 50 ms
 
+	// ComputeTime is how long a search computes the vectors that its best documents by
+	// words lack, of their best chunks; 0: none are computed.
+	ComputeTime time.Duration
+
 	Timeout   time.Duration // of one request; 0 means 30 s
 	UserAgent string        // "" means "knowhow"
 	Log       *slog.Logger  // nil discards
@@ -108,6 +112,9 @@ type Store struct {
 	langs     map[analysis.Language]bool // of the documents
 	langsAt   time.Time
 	documents int // at langsAt
+
+	computing sync.Mutex           // held by a search that computes vectors, for computed
+	computed  map[string][]float32 // vectors of chunks that searches have computed, by their texts
 
 	embedding sync.Mutex       // held by EmbedNext
 	passes    map[string]*pass // by model and labels
@@ -159,6 +166,7 @@ func New(o Options) (*Store, error) {
 		o:      o,
 		prefix: prefix,
 		fields: map[string]bool{}, opening: make(chan struct{}, 1), current: 1, passes: map[string]*pass{},
+		computed: map[string][]float32{},
 	}
 	s.client = &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout,
 		http: httpclient.New(transport), lost: s.reopen}

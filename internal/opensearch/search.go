@@ -16,6 +16,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 	"github.com/knowhow-mcp/knowhow/internal/search"
+	"github.com/knowhow-mcp/knowhow/internal/vector"
 )
 
 var _ search.Service = (*Store)(nil)
@@ -111,7 +112,7 @@ type finding struct {
 }
 
 // candidateFields are what is read of a candidate.
-var candidateFields = []string{"number", "same_text", "title_key", "name_key", "lang", "print"}
+var candidateFields = []string{"number", "same_text", "title_key", "name_key", "lang", "print", "chunk_count"}
 
 // Names of conditions that candidates are asked for.
 const (
@@ -243,6 +244,8 @@ func order(keys []search.SortKey, scored bool) []object {
 type candidate struct {
 	retrieval.Document
 	text, print string
+	chunks      int  // how many it has
+	dealt       int  // how many of the first ones the embedder has dealt with, if that was asked for
 	words       bool // it is known to match by words
 }
 
@@ -254,7 +257,7 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 		if err != nil {
 			return nil, err
 		}
-		c := candidate{text: x.SameText, print: x.Print, words: slices.Contains(h.Matched, hasWords)}
+		c := candidate{text: x.SameText, print: x.Print, chunks: x.ChunkCount, words: slices.Contains(h.Matched, hasWords)}
 		c.Document = retrieval.Document{Number: x.Number, Chunk: -1, NearChunk: -1,
 			Complete: slices.Contains(h.Matched, hasAll),
 			Titled:   slices.Contains(m.titles, x.TitleKey)}
@@ -564,11 +567,16 @@ func nearOf(hits []rawHit) ([]near, error) {
 
 // addNear returns documents that match, together with those that are close in
 // meaning, in the order of [retrieval.Candidates]. Chunks whose vectors belong to
-// another state of their document do not count.
+// another state of their document do not count. The best documents by words get the
+// vectors of their best chunks if they lack them, as long as there is time.
 func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates, list []candidate,
 	hits []rawHit) ([]candidate, error) {
 	chunks, err := nearOf(hits)
-	if err != nil || len(chunks) == 0 {
+	var best []candidate // that may lack vectors
+	if r.Vector != nil && r.Chunks == 0 && f.s.o.ComputeTime > 0 {
+		best = slices.Clone(list[:min(len(list), retrieval.ComputedDocs)])
+	}
+	if err != nil || len(chunks)+len(best) == 0 {
 		return list, err
 	}
 	at := map[int64]int{} // place in list
@@ -609,9 +617,18 @@ func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieva
 			return err
 		}})
 	}
+	if len(best) > 0 {
+		asks = append(asks, f.dealt(best))
+	}
 	if err := f.s.searchAll(ctx, asks); err != nil {
 		return nil, err
 	}
+	computed, err := f.compute(ctx, r, best)
+	if err != nil {
+		return nil, err
+	}
+	chunks = append(chunks, computed...)
+	slices.SortStableFunc(chunks, func(a, b near) int { return cmp.Compare(b.cosine, a.cosine) })
 	var added []int64
 	documents := 0
 	for _, x := range chunks {
@@ -667,6 +684,88 @@ func (f *finding) addNear(ctx context.Context, r *retrieval.Request, c *retrieva
 		return cmp.Compare(b.Score, a.Score)
 	})
 	return list, nil
+}
+
+// dealt returns a search that sets how many first chunks of documents the embedder has
+// dealt with.
+func (f *finding) dealt(list []candidate) asked {
+	numbers := make([]int64, len(list))
+	for i, d := range list {
+		numbers[i] = d.Number
+	}
+	body := only(object{"size": len(numbers), "track_total_hits": false, "query": all(oneOf("number", numbers),
+		term("models", fieldOfModel(f.s.o.Embedder)), object{"exists": object{"field": "chunks"}})},
+		"number", "print", "chunks")
+	return asked{inVectors, body, func(answer *result) error {
+		for _, h := range answer.Hits.Hits {
+			var x vectorRow
+			if err := h.Fields.decode(&x); err != nil {
+				return err
+			}
+			for i, d := range list {
+				if d.Number == x.Number && d.print == x.Print {
+					list[i].dealt = x.Chunks
+				}
+			}
+		}
+		return nil
+	}}
+}
+
+// maxComputed is how many vectors that searches have computed are kept.
+const maxComputed = 1000
+
+// compute computes the vectors that the best chunks by words of documents lack, in
+// order, until no time is left for more, and returns these chunks with their cosines.
+// Vectors are kept until the program ends or there are too many. While another search computes some, it returns
+// nothing, so that many searches together do not compute more than one.
+func (f *finding) compute(ctx context.Context, r *retrieval.Request, list []candidate) ([]near, error) {
+	s := f.s
+	list = slices.DeleteFunc(list, func(d candidate) bool { return d.dealt >= d.chunks })
+	if len(list) == 0 || !s.computing.TryLock() {
+		return nil, nil
+	}
+	defer s.computing.Unlock()
+	numbers := make([]int64, len(list))
+	for i, d := range list {
+		numbers[i] = d.Number
+	}
+	rows := map[int64]*pageRow{}
+	if err := s.searchAll(ctx, []asked{f.m.rowsOf(numbers, 1, nil, rows)}); err != nil {
+		return nil, err
+	}
+	var best []near
+	var texts, missing []string
+	for _, d := range list {
+		x := rows[d.Number]
+		if x == nil || len(x.chunks) == 0 || x.chunks[0].N < d.dealt {
+			continue
+		}
+		c := x.chunks[0]
+		text := embedTextOf(x.Title, c.Heading, c.Text)
+		best = append(best, near{vectorRow: vectorRow{Number: d.Number, Print: d.print, N: &c.N}})
+		if texts = append(texts, text); s.computed[text] == nil {
+			missing = append(missing, text)
+		}
+	}
+	vectors, err := embed.Within(ctx, s.o.Embedder, missing, s.o.ComputeTime)
+	if err != nil {
+		s.o.Log.Debug("documents without vectors were ranked by words only", "error", err)
+	}
+	if len(s.computed)+len(vectors) > maxComputed {
+		clear(s.computed)
+	}
+	for i, v := range vectors {
+		s.computed[missing[i]] = v
+	}
+	var out []near
+	for i, x := range best {
+		if v := s.computed[texts[i]]; len(v) == len(r.Vector) {
+			x.cosine = vector.Dot(r.Vector, v)
+			out = append(out, x)
+		}
+	}
+	return out, ctx.Err()
 }
 
 // gatherNearest gathers the chunks that are closest in meaning.

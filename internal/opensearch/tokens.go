@@ -192,9 +192,13 @@ func embedTexts(d *document.Document) []string {
 	chunks := chunksOf(d)
 	out := make([]string, len(chunks))
 	for i, c := range chunks {
-		parts := []string{document.Truncate(d.Title, titleSize), c.Heading,
-			document.Truncate(d.Text[c.Offset:c.Offset+c.Length], embedText)}
-		out[i] = strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n")
+		out[i] = embedTextOf(d.Title, c.Heading, d.Text[c.Offset:c.Offset+c.Length])
 	}
 	return out
+}
+
+// embedTextOf returns what the vector of a chunk is made of.
+func embedTextOf(title, heading, text string) string {
+	parts := []string{document.Truncate(title, titleSize), heading, document.Truncate(text, embedText)}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n")
 }

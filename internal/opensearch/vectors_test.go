@@ -4,34 +4,41 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/embed"
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/opensearch"
+	"github.com/knowhow-mcp/knowhow/internal/query"
+	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
-// A recorder is an embedder that notes the last word of each text.
+// A recorder is an embedder that notes the last word of each document. Texts are about
+// cars or about something else.
 type recorder struct {
-	id string
+	id   string
+	away bool // it has no vectors of documents
 
-	mu    sync.Mutex
 	words []string
 }
 
 func (r *recorder) Embed(_ context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if r.away && kind == embed.Document {
+		return nil, errkind.Unavailable
+	}
 	out := make([][]float32, len(texts))
 	for i, text := range texts {
-		if kind == embed.Document {
-			words := strings.Fields(text)
+		if words := strings.Fields(text); kind == embed.Document {
 			r.words = append(r.words, words[len(words)-1])
 		}
-		out[i] = []float32{1, 0}
+		out[i] = []float32{0, 1}
+		if strings.Contains(text, "car") || strings.Contains(text, "automobile") {
+			out[i] = []float32{1, 0}
+		}
 	}
 	return out, nil
 }
@@ -127,4 +134,79 @@ func TestVectorStages(t *testing.T) {
 		more = next(other, second, 3) || more
 	}
 	check(want)
+}
+
+// TestComputedVectors checks that a search computes the vectors that its best documents
+// lack, and makes no other request if they lack none.
+func TestComputedVectors(t *testing.T) {
+	a := address(t)
+	s := open(t, a)
+	if !s.HasVectors() {
+		t.Skip("needs an OpenSearch server with the k-NN plugin")
+	}
+	near := parts("near", 1)
+	near.Text += "Somebody repairs the automobile."
+	near.Chunks = append(near.Chunks, document.Chunk{Offset: near.Chunks[0].Length,
+		Length: len(near.Text) - near.Chunks[0].Length})
+	var changes []document.Change
+	for _, d := range []document.Document{near, {ID: "words", Label: "l", Path: "words", Title: "words",
+		Text: "Somebody repairs broken engines quickly."}, parts("other", 1)} {
+		changes = append(changes, document.Change{Put: &d})
+	}
+	if err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	e := &recorder{id: "recorder"}
+	through, requests := counted(t, a)
+	with := func(limit time.Duration) *opensearch.Store {
+		t.Helper()
+		s, err := opensearch.New(opensearch.Options{Address: through, Embedder: e, EmbedTime: time.Minute,
+			ComputeTime: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		if err := s.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	find := func(s *opensearch.Store, when, first string, computed ...string) {
+		t.Helper()
+		e.words = nil
+		p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("somebody repairs a car quickly"), Num: 8})
+		if err != nil || p.Total != 2 || p.Hits[0].ID != first {
+			t.Errorf("%s: Search() = %+v, %v, want two documents, %s first", when, p, err, first)
+		}
+		if diff := cmp.Diff(computed, e.words); diff != "" {
+			t.Errorf("%s: embedded documents (-want +got):\n%s", when, diff)
+		}
+	}
+	next := func(n int) {
+		t.Helper()
+		if done, err := s.EmbedNext(t.Context(), e, nil, n); done != n || err != nil {
+			t.Fatalf("EmbedNext() = %d, %v, want %d", done, err, n)
+		}
+	}
+	find(with(0), "without time", "words")
+	e.away = true
+	find(with(time.Minute), "without a model", "words")
+	e.away = false
+	kept := with(time.Minute)
+	find(kept, "with time", "near", "quickly.", "automobile.")
+	find(kept, "again", "near")
+	next(3)
+	find(with(time.Minute), "with the vectors of first chunks", "near", "automobile.")
+	next(1)
+	made := map[time.Duration]int32{}
+	for _, limit := range []time.Duration{0, time.Minute} {
+		s := with(limit)
+		find(s, "with all vectors", "near")
+		requests.Store(0)
+		find(s, "with all vectors", "near")
+		made[limit] = requests.Load()
+	}
+	if made[0] != made[time.Minute] {
+		t.Errorf("with all vectors, searches that may compute some make %d requests, others %d", made[time.Minute], made[0])
+	}
 }

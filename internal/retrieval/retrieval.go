@@ -154,6 +154,7 @@ type Options struct {
 // Limits of candidates.
 const (
 	Fused        = 100 // best documents by words, and best chunks by meaning, that are ranked together
+	ComputedDocs = 20  // best documents by words that get the vectors that they lack in a search; 30 and 50 find no more, 10 put the right page among the first eight for 5 of 150 questions less
 	NearDocs     = 20  // documents without a word of the query that are found by meaning
 	TitleHits    = 20  // documents that come first because their titles are the query
 	NearHits     = 50  // best documents whose order depends on how close together words stand, on their language and name, and on how many words they have

@@ -3,9 +3,9 @@ package vectors
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/embed"
 	"github.com/knowhow-mcp/knowhow/internal/index/database"
 	"github.com/knowhow-mcp/knowhow/internal/vector"
 )
@@ -41,30 +41,22 @@ func (s *Store) Compute(
 	if err != nil {
 		return nil, err
 	}
+	if err := s.readTexts(ctx, q, chunks); err != nil {
+		return nil, err
+	}
+	vectors, err := embed.Within(ctx, s.o.Embedder, textsOf(chunks), limit-time.Since(begin))
+	if err != nil {
+		s.o.Log.Debug("documents without vectors were ranked by words only", "error", err)
+	}
 	var hits []Hit
 	var done []computed
-	// Each processor computes one vector in a round, which takes as long as the last one.
-	processors := runtime.GOMAXPROCS(0)
-	for round := time.Duration(0); len(chunks) > 0 && time.Since(begin)+round < limit; {
-		start := time.Now()
-		next := chunks[:min(processors, len(chunks))]
-		chunks = chunks[len(next):]
-		if err := s.readTexts(ctx, q, next); err != nil {
-			return hits, err
+	for i, v := range vectors {
+		c := chunks[i]
+		done = append(done, computed{c, v})
+		if len(v) == len(query) {
+			hits = append(hits, Hit{Document: c.id >> database.PartBits, Chunk: int(c.id & (database.MaxParts - 1)),
+				Score: vector.Dot(query, v)})
 		}
-		vectors, err := vectorsOf(ctx, s.o.Embedder, next)
-		if err != nil {
-			s.o.Log.Debug("documents without vectors were ranked by words only", "error", err)
-			return hits, ctx.Err()
-		}
-		for i, v := range vectors {
-			done = append(done, computed{next[i], v})
-			if len(v) == len(query) {
-				hits = append(hits, Hit{Document: next[i].id >> database.PartBits,
-					Chunk: int(next[i].id & (database.MaxParts - 1)), Score: vector.Dot(query, v)})
-			}
-		}
-		round = time.Since(start)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +64,7 @@ func (s *Store) Compute(
 		s.computed = append(s.computed, done...)
 		signal(s.storeSoon)
 	}
-	return hits, nil
+	return hits, ctx.Err()
 }
 
 // storeComputed stores the vectors that searches have computed, also after ctx has

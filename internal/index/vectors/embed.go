@@ -148,20 +148,20 @@ func (s *Store) readTexts(ctx context.Context, q database.Querier, chunks []unem
 
 // embedChunks computes and stores the vectors of chunks.
 func (s *Store) embedChunks(ctx context.Context, e embed.Embedder, name string, chunks []unembedded) error {
-	vectors, err := vectorsOf(ctx, e, chunks)
+	vectors, err := embed.Documents(ctx, e, textsOf(chunks))
 	if err != nil {
 		return err
 	}
 	return s.put(ctx, name, chunks, vectors)
 }
 
-// vectorsOf computes the vectors of chunks.
-func vectorsOf(ctx context.Context, e embed.Embedder, chunks []unembedded) ([][]float32, error) {
+// textsOf returns what is embedded of chunks.
+func textsOf(chunks []unembedded) []string {
 	texts := make([]string, len(chunks))
 	for i, c := range chunks {
 		texts[i] = c.text
 	}
-	return embed.Documents(ctx, e, texts)
+	return texts
 }
 
 // put stores the vectors of chunks. Those of a document that has changed meanwhile are
