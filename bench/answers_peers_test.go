@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knowhow-mcp/knowhow/internal/analysis"
 	"github.com/knowhow-mcp/knowhow/internal/extract"
 )
 
@@ -45,14 +46,16 @@ var functionWords = strings.Fields(`
 	this those through to too under until up use used uses using vs want was way we were what when where whether which
 	while who why will with within without would you your`)
 
-var questionWord = regexp.MustCompile(`[\p{L}\p{N}_]+`)
+// questionWord matches words. In Japanese, these are runs of Han or of Katakana, because
+// Hiragana between them are particles and endings.
+var questionWord = regexp.MustCompile(`[\p{Han}々]+|[\p{Katakana}ー]+|[\p{Latin}\p{N}_]+`)
 
 // contentWords returns the words of a question in lower case, without those of
-// one character, those that occur before, and function words. If only
-// function words remain, it returns these.
-func contentWords(question string) []string {
+// one byte, those that occur before, and function words of English and of its language.
+// If only function words remain, it returns these.
+func contentWords(q question) []string {
 	var all, content []string
-	for _, w := range questionWord.FindAllString(strings.ToLower(question), -1) {
+	for _, w := range questionWord.FindAllString(strings.ToLower(q.Question), -1) {
 		if len(w) < 2 || slices.Contains(all, w) {
 			continue
 		}
@@ -63,6 +66,9 @@ func contentWords(question string) []string {
 	}
 	if len(content) == 0 {
 		return all
+	}
+	if q.language != analysis.English { // the list above is that of English
+		return analysis.Significant(content, []analysis.Language{q.language})
 	}
 	return content
 }
@@ -90,9 +96,12 @@ func grepPages(b testing.TB, dir string) *grepping {
 }
 
 // run returns the output of grep for a word, without case, and "" if nothing
-// matches.
+// matches. Words of Japanese have no blanks around them, so they may be parts of others.
 func (g *grepping) run(word string, args ...string) string {
 	g.b.Helper()
+	if !strings.ContainsFunc(word, analysis.IsCJK) {
+		args = append([]string{"-w"}, args...)
+	}
 	cmd := exec.CommandContext(g.b.Context(), "grep", slices.Concat([]string{"-iF", "-e", word}, args)...)
 	cmd.Dir = g.dir
 	cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")}
@@ -107,7 +116,7 @@ func (g *grepping) run(word string, args ...string) string {
 func (g *grepping) containing(word string) []string {
 	files, ok := g.files[word]
 	if !ok {
-		files = strings.Split(strings.TrimSuffix(g.run(word, "-rlw", "."), "\n"), "\n")
+		files = strings.Split(strings.TrimSuffix(g.run(word, "-rl", "."), "\n"), "\n")
 		if files[0] == "" {
 			files = nil
 		}
@@ -120,7 +129,7 @@ func (g *grepping) containing(word string) []string {
 // by path, and returns their lines with the rarest of these words, until
 // they have maxGrepChars characters.
 func (g *grepping) search(q question) answerReply {
-	words := contentWords(q.Question)
+	words := contentWords(q)
 	slices.SortStableFunc(words, func(x, y string) int { return cmp.Compare(len(g.containing(x)), len(g.containing(y))) })
 	found := map[string][]string{} // by file, the words in it, rarest first
 	for _, w := range words {
@@ -142,7 +151,7 @@ func (g *grepping) search(q question) answerReply {
 			break
 		}
 		var hit []string
-		for line := range strings.Lines(g.run(found[file][0], "-nwH", file)) {
+		for line := range strings.Lines(g.run(found[file][0], "-nH", file)) {
 			shown := firstChars(line, room)
 			room -= len([]rune(shown))
 			r.text += shown
@@ -157,7 +166,7 @@ func (g *grepping) search(q question) answerReply {
 		if err != nil {
 			g.b.Fatal(err)
 		}
-		number, _, _ := strings.Cut(g.run(found[files[0]][0], "-nw", files[0]), ":")
+		number, _, _ := strings.Cut(g.run(found[files[0]][0], "-n", files[0]), ":")
 		line, err := strconv.Atoi(number)
 		if err != nil {
 			g.b.Fatal(err)
@@ -312,14 +321,18 @@ func qmdReply(out string) (r answerReply, at string) {
 var lineNumbers = regexp.MustCompile(`(?m)^ *\d+: `)
 
 func TestContentWords(t *testing.T) {
-	for question, want := range map[string]string{
-		"How do I change the message of my last commit in git?": "change message last commit git",
-		"asyncio.gather(*tasks) or gather":                      "asyncio gather tasks",
-		"what is it":                                            "what is it",
-		"":                                                      "",
+	for _, tt := range []struct{ question, language, want string }{
+		{"How do I change the message of my last commit in git?", "en", "change message last commit git"},
+		{"asyncio.gather(*tasks) or gather", "en", "asyncio gather tasks"},
+		{"what is it", "en", "what is it"},
+		{"", "en", ""},
+		{"Wie groß ist die Netzmaske eines IPv6-Subnetzes?", "de", "groß netzmaske ipv6 subnetzes"},
+		{"Faut-il l'initialiser avant d'appeler drand48 ?", "fr", "initialiser avant appeler drand48"},
+		{"swapon() で新しいスワップ領域の優先度を上げる", "ja", "swapon 新 スワップ 領域 優先度 上"},
 	} {
-		if got := strings.Join(contentWords(question), " "); got != want {
-			t.Errorf("contentWords(%q) = %q, want %q", question, got, want)
+		q := question{Question: tt.question, language: analysis.LanguageOf(tt.language)}
+		if got := strings.Join(contentWords(q), " "); got != tt.want {
+			t.Errorf("contentWords(%q) = %q, want %q", tt.question, got, tt.want)
 		}
 	}
 }

@@ -21,6 +21,8 @@ type answerSet struct {
 	name string
 	file string // in testdata, one JSON object a line
 	docs answerDocs
+
+	language analysis.Language // of the questions
 }
 
 // An answerDocs is documentation that bench/debian-docs downloads.
@@ -37,13 +39,13 @@ var (
 )
 
 var answerSets = []answerSet{
-	{"first", "questions", firstDocs},
-	{"more", "questions-more", firstDocs},
-	{"held-out", "questions-held-out", firstDocs},
-	{"second", "questions-second", secondDocs},
-	{"german", "questions-de", languageDocs},
-	{"french", "questions-fr", languageDocs},
-	{"japanese", "questions-ja", languageDocs},
+	{"first", "questions", firstDocs, analysis.English},
+	{"more", "questions-more", firstDocs, analysis.English},
+	{"held-out", "questions-held-out", firstDocs, analysis.English},
+	{"second", "questions-second", secondDocs, analysis.English},
+	{"german", "questions-de", languageDocs, analysis.LanguageOf("de")},
+	{"french", "questions-fr", languageDocs, analysis.LanguageOf("fr")},
+	{"japanese", "questions-ja", languageDocs, analysis.LanguageOf("ja")},
 }
 
 //go:embed testdata/questions*.jsonl
@@ -56,6 +58,8 @@ type question struct {
 	Facts    []string // texts that an answer contains, all of them
 	Also     []string // texts of which each is an answer by itself
 	Pages    []string // parts of the paths of the right pages
+
+	language analysis.Language
 }
 
 // questions returns the questions of the set.
@@ -67,7 +71,7 @@ func (s answerSet) questions(t testing.TB) []question {
 	}
 	var list []question
 	for line := range bytes.Lines(data) {
-		var q question
+		q := question{language: s.language}
 		if err := json.Unmarshal(line, &q); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -266,7 +270,7 @@ func BenchmarkAnswers(b *testing.B) {
 				s.measure(b, form.name, func(q question) answerReply {
 					query := q.Question
 					if form.words {
-						query = strings.Join(contentWords(query), " ")
+						query = strings.Join(contentWords(q), " ")
 					}
 					return p.search(query, form.args...)
 				})
