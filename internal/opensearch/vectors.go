@@ -115,7 +115,7 @@ func (s *Store) addField(ctx context.Context, field string, dimension int) error
 
 // Limits of EmbedNext.
 const (
-	embedPage   = 500              // documents that are looked at together
+	embedPage   = 500              // documents that are looked at together, where nothing is to do
 	passOverlap = 10 * time.Minute // what the clocks of machines may differ by
 )
 
@@ -176,12 +176,13 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 	if p == nil {
 		return 0, nil
 	}
-	for !p.ended {
+	for size := n; !p.ended; size *= 4 {
+		size = min(size, embedPage)
 		which := append(filters(labels, nil, nil), object{"range": object{"updated": object{"gte": p.from}}})
 		if p.stage > 0 { // the others have all vectors
 			which = append(which, object{"range": object{"chunk_count": object{"gt": embed.Stages[p.stage-1]}}})
 		}
-		body := only(object{"size": embedPage, "track_total_hits": false,
+		body := only(object{"size": size, "track_total_hits": false,
 			"sort": []object{{"updated": "asc"}, {"number": "asc"}}, "query": all(which...)},
 			"number", "doc_id", "print", "updated", "chunk_count")
 		if p.after != nil {
@@ -191,7 +192,11 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 		if err != nil {
 			return 0, err
 		}
-		dealt, err := s.embedPage(ctx, e, field, r.Hits.Hits, n, p)
+		dealt, whole, err := s.embedPage(ctx, e, field, r.Hits.Hits, n, p)
+		if whole && len(r.Hits.Hits) < size {
+			p.stage, p.after = p.stage+1, nil
+			p.ended = p.stage == len(embed.Stages)
+		}
 		if err != nil || dealt > 0 {
 			return dealt, err
 		}
@@ -206,25 +211,27 @@ type embedded struct {
 	row   row
 	place []json.RawMessage
 	old   *vectorRow // of the document; nil if there is none
+	full  *row       // with the text
+	texts []string   // what the vectors of the first chunks are made of
 	done  bool       // there is nothing to do
 }
 
 // embedPage computes the vectors of up to n chunks of some documents, and records
 // which documents need nothing more in the stage. It returns how many chunks it has
-// dealt with.
+// dealt with, and whether all of the documents need nothing more.
 func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, hits []rawHit, n int,
-	p *pass) (dealt int, err error) {
+	p *pass) (dealt int, whole bool, err error) {
 	docs, ids := make([]embedded, len(hits)), make([]string, len(hits))
 	for i, h := range hits {
 		docs[i].place = h.Sort
 		if docs[i].row, err = h.row(); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		ids[i] = vectorID(docs[i].row.Number, -1)
 	}
 	rows, err := s.vectorRows(ctx, ids)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	var todo []string // IDs of the documents whose chunks are looked at
 	first, chunks, last := embed.Stages[p.stage], 0, len(docs)
@@ -243,35 +250,40 @@ func (s *Store) embedPage(ctx context.Context, e embed.Embedder, field string, h
 	}
 	full, err := s.latest(ctx, todo, []string{"number", "label", "print", "title", "text", "kept.chunks"})
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	b := &embedBatch{s: s, field: field, left: n}
+	var wanted []string
 	for i := range docs[:last] {
 		d := &docs[i]
-		if f := full[d.row.ID]; !d.done && f != nil {
-			complete, err := b.add(ctx, &f.row, d.old, first)
-			if err != nil {
-				return 0, err
-			}
-			if !complete {
-				last = i
-				break
-			}
-		} // a document that was deleted meanwhile needs nothing
+		f := full[d.row.ID]
+		if d.done = d.done || f == nil; d.done { // a document that was deleted meanwhile needs nothing
+			continue
+		}
+		d.full, d.texts = &f.row, embedTexts(f.row.document())
+		d.texts = d.texts[:min(first, len(d.texts))]
+		for n := d.old.dealt(field, d.full.Print); n < len(d.texts); n++ {
+			wanted = append(wanted, vectorID(d.row.Number, n))
+		}
+	}
+	if rows, err = s.vectorRows(ctx, wanted); err != nil {
+		return 0, false, err
+	}
+	for i := range docs[:last] {
+		if !docs[i].done && !b.add(&docs[i], rows) {
+			last = i
+			break
+		}
 	}
 	if err := b.store(ctx, e, full); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if last > 0 {
 		if p.after = docs[last-1].place; p.stage == 0 {
 			p.latest = max(p.latest, docs[last-1].row.Updated)
 		}
 	}
-	if last == len(docs) && len(docs) < embedPage {
-		p.stage, p.after = p.stage+1, nil
-		p.ended = p.stage == len(embed.Stages)
-	}
-	return len(b.texts) + b.kept, nil
+	return len(b.texts) + b.kept, last == len(docs), nil
 }
 
 // An embedBatch is the work of one call of EmbedNext.
@@ -285,23 +297,14 @@ type embedBatch struct {
 	ops   []operation
 }
 
-// add adds those of the first chunks of a document that have no vectors. It reports
-// whether all of them have vectors when the batch is stored.
-func (b *embedBatch) add(ctx context.Context, r *row, old *vectorRow, first int) (complete bool, err error) {
-	texts := embedTexts(r.document())
-	first = min(first, len(texts))
+// add adds those of the first chunks of a document that have no vectors. rows are those
+// of chunks. It reports whether all of the chunks have vectors when the batch is stored.
+func (b *embedBatch) add(d *embedded, rows map[string]*vectorRow) bool {
+	r, old := d.full, d.old
 	done := old.dealt(b.field, r.Print)
-	ids := make([]string, len(texts))
-	for i := range ids {
-		ids[i] = vectorID(r.Number, i)
-	}
-	rows, err := b.s.vectorRows(ctx, ids[min(done, first):first])
-	if err != nil {
-		return false, err
-	}
-	for ; done < first && b.left > 0; done++ {
-		id, n := ids[done], done
-		sum := sha256.Sum256([]byte(texts[n]))
+	for ; done < len(d.texts) && b.left > 0; done++ {
+		id, n := vectorID(r.Number, done), done
+		sum := sha256.Sum256([]byte(d.texts[n]))
 		now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, N: &n, Hash: hex.EncodeToString(sum[:12]),
 			Models: []string{b.field}}
 		switch before := rows[id]; {
@@ -320,23 +323,23 @@ func (b *embedBatch) add(ctx context.Context, r *row, old *vectorRow, first int)
 		default:
 			b.put = append(b.put, func(v []float32) operation { return b.s.vectorOp("index", id, now.with(b.field, v)) })
 		}
-		b.texts = append(b.texts, texts[n])
+		b.texts = append(b.texts, d.texts[n])
 		b.left--
 	}
 	now := vectorRow{Number: r.Number, Label: r.Label, Print: r.Print, Chunks: done, Models: []string{b.field}}
 	switch {
 	case old == nil:
 	case old.Print != now.Print:
-		for n := len(texts); n < old.Chunks; n++ {
+		for n := max(len(r.Kept.Chunks), 1); n < old.Chunks; n++ {
 			b.ops = append(b.ops, b.s.vectorOp("delete", vectorID(r.Number, n), nil))
 		}
 	case done < old.Chunks:
-		return done >= first, nil // the row is that of other models, which are further
+		return done >= len(d.texts) // the row is that of other models, which are further
 	case done == old.Chunks:
 		now.Models = sorted(append(old.Models, b.field))
 	}
 	b.ops = append(b.ops, b.s.vectorOp("index", vectorID(r.Number, -1), now))
-	return done >= first, nil
+	return done >= len(d.texts)
 }
 
 // with returns the row with a vector, unless that is nil, in a field.
