@@ -717,8 +717,9 @@ const maxComputed = 1000
 
 // compute computes the vectors that the best chunks by words of documents lack, in
 // order, until no time is left for more, and returns these chunks with their cosines.
-// Vectors are kept until the program ends or there are too many. While another search computes some, it returns
-// nothing, so that many searches together do not compute more than one.
+// Vectors are kept until the program ends or there are too many. While another search
+// computes some, it returns nothing, so that many searches together do not compute more
+// than one.
 func (f *finding) compute(ctx context.Context, r *retrieval.Request, list []candidate) ([]near, error) {
 	s := f.s
 	list = slices.DeleteFunc(list, func(d candidate) bool { return d.dealt >= d.chunks })
@@ -733,6 +734,9 @@ func (f *finding) compute(ctx context.Context, r *retrieval.Request, list []cand
 	rows := map[int64]*pageRow{}
 	if err := s.searchAll(ctx, []asked{f.m.rowsOf(numbers, 1, nil, rows)}); err != nil {
 		return nil, err
+	}
+	if len(s.computed)+len(list) > maxComputed {
+		clear(s.computed)
 	}
 	var best []near
 	var texts, missing []string
@@ -751,9 +755,6 @@ func (f *finding) compute(ctx context.Context, r *retrieval.Request, list []cand
 	vectors, err := embed.Within(ctx, s.o.Embedder, missing, s.o.ComputeTime)
 	if err != nil {
 		s.o.Log.Debug("documents without vectors were ranked by words only", "error", err)
-	}
-	if len(s.computed)+len(vectors) > maxComputed {
-		clear(s.computed)
 	}
 	for i, v := range vectors {
 		s.computed[missing[i]] = v
