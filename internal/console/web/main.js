@@ -77,6 +77,8 @@ function askToken(message) {
   $('view').replaceChildren();
   $('view').hidden = true;
   $('nav').replaceChildren();
+  document.title = 'knowhow';
+  announce('');
   say(message, true);
   $('ask-token').hidden = false;
   $('sign-out').hidden = true;

@@ -25,20 +25,21 @@ const SIGN_ON = (() => {
     const answer = await response.json();
     if (!current()) return false; // signed out meanwhile
     sessionStorage.setItem('token', answer.access_token);
-    write('sign-on', {refresh: answer.refresh_token || body.refresh_token || '', renew: Date.now() + Math.max(answer.expires_in, 30) * 900});
+    const life = Math.max(answer.expires_in, 30) * 1000;
+    write('sign-on', {refresh: answer.refresh_token || body.refresh_token || '', renew: Date.now() + life * .9, ends: Date.now() + life});
     return true;
   }
 
   // token returns the token for a request; "" if there is none. It renews one that expires
-  // soon.
+  // soon, and waits for that only if it has expired.
   async function token() {
     const on = read('sign-on');
     if (on && on.refresh && Date.now() >= on.renew) {
-      try {
-        await renew(sessionStorage.getItem('token'));
-      } catch { // the token can still be valid
-        write('sign-on', Object.assign(on, {renew: Date.now() + 30000}));
-      }
+      const renewed = renew(sessionStorage.getItem('token')).catch(() => { // the token can still be valid
+        const now = read('sign-on');
+        if (now && now.refresh === on.refresh) write('sign-on', Object.assign(now, {renew: Date.now() + 30000}));
+      });
+      if (Date.now() >= on.ends) await renewed;
     }
     return sessionStorage.getItem('token') || '';
   }
@@ -46,20 +47,17 @@ const SIGN_ON = (() => {
   // renew renews a token of the provider. It reports whether there is another one now. It
   // throws a Failure if that cannot be known.
   async function renew(old) {
-    while (renewing) await renewing.catch(() => {}); // that of another request
+    if (renewing) await renewing; // that of another request
     const on = read('sign-on');
     if (!on || sessionStorage.getItem('token') !== old) return Boolean(on);
     if (!on.refresh) return false;
     const current = () => sessionStorage.getItem('token') === old;
-    try {
-      return await (renewing = post({refresh_token: on.refresh}, current));
-    } catch (e) {
+    renewing = post({refresh_token: on.refresh}, current).catch(e => {
       if (e.status !== 400) throw e;
       if (current()) write('sign-on', {refresh: '', renew: Infinity});
       return false;
-    } finally {
-      renewing = null;
-    }
+    }).finally(() => { renewing = null; });
+    return renewing;
   }
 
   // refused returns the error for a response with the status 401 to a request with a
@@ -129,7 +127,16 @@ const SIGN_ON = (() => {
     say('Signing in…');
     try {
       const code = {code: answer.get('code'), verifier: begun.verifier};
-      await post(answer.has('iss') ? Object.assign(code, {iss: answer.get('iss')}) : code, () => true);
+      if (answer.has('iss')) code.iss = answer.get('iss');
+      for (let tries = 1; ; tries++) {
+        try {
+          await post(code, () => true);
+          break;
+        } catch (e) { // the server limits how many people sign in at once
+          if (e.status !== 429 || tries === 15) throw e;
+          await new Promise(done => setTimeout(done, 500 + 500 * Math.random()));
+        }
+      }
       sessionStorage.removeItem('signed-out');
       return '';
     } catch (e) {
