@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, hit, open, query, search, test } from './console.mjs';
+import { expect, hit, open, query, search, test, violations } from './console.mjs';
 import { access, folder, indexed } from './server.mjs';
 
 const refused = /status of 401|status of 403/;
-const dropped = /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|Failed to load resource/;
+const dropped = /ERR_FAILED|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|Failed to load resource/;
 const token = page => page.getByLabel('Token', { exact: true });
 
 // sources writes two folders and returns their paths.
@@ -123,5 +123,58 @@ test('a search while the server is away fails with a message, and works afterwar
   await indexed(again);
   await search(page, 'soup');
   await expect(hit(page, 'Soup of the day')).toBeVisible();
+  await expect(page.getByText(/does not answer/)).toBeHidden();
+});
+
+test('a search and a document that could not be shown are shown when the server is back', async ({ page, servers, expected }) => {
+  expected.push(dropped);
+  const folders = sources();
+  let server = await servers.start(folders);
+  await indexed(server);
+  const away = page.getByRole('heading', { level: 1, name: 'No connection' });
+  const restart = async () => { server = await servers.start(folders, { data: server.data, port: server.port }); };
+  await open(page, `${server.url}/#/search?q=turnips`);
+  await expect(hit(page, 'Soup of the day')).toBeVisible();
+  const address = await hit(page, 'Soup of the day').getAttribute('href');
+
+  await server.kill();
+  await search(page, 'cook');
+  await expect(away).toBeVisible();
+  await expect(page.getByText('Searching…')).toHaveCount(0);
+  await expect(page.locator('.hit')).toHaveCount(0); // they were those of another query
+  expect(await violations(page)).toEqual([]);
+  await restart();
+  await expect(hit(page, 'Secret salaries')).toBeVisible(); // by itself
+  await expect(away).toBeHidden();
+
+  await server.kill();
+  await page.evaluate(to => { location.hash = to; }, address);
+  await expect(away).toBeVisible();
+  await restart();
+  await expect(page.getByRole('heading', { level: 1, name: 'Soup of the day' })).toBeVisible();
+
+  await page.route('**/healthz', route => route.abort()); // it does not go on by itself
+  for (const again of [() => query(page).press('Enter'), () => page.getByRole('button', { name: 'Try again' }).click()]) {
+    await page.goto(`${server.url}/#/search?q=turnips`);
+    await expect(hit(page, 'Soup of the day')).toBeVisible();
+    await server.kill();
+    await page.evaluate(() => { location.hash = '#/search?q=cook'; });
+    await expect(away).toBeVisible();
+    await restart();
+    await again();
+    await expect(hit(page, 'Secret salaries')).toBeVisible();
+  }
+});
+
+test('a message about the original file disappears at the next action', async ({ page, origin, expected }) => {
+  expected.push(dropped);
+  await open(page, origin + '/#/read?path=on-call.md');
+  const original = page.getByRole('button', { name: 'Original' });
+  await expect(original).toBeVisible();
+  await page.route('**/console/file?*', route => route.abort());
+  await original.click();
+  await expect(page.getByText(/does not answer/)).toBeVisible();
+  await page.unroute('**/console/file?*');
+  await original.click();
   await expect(page.getByText(/does not answer/)).toBeHidden();
 });

@@ -1,6 +1,6 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, hit, open, query, search, test } from './console.mjs';
+import { expect, hit, open, query, search, test, violations } from './console.mjs';
 import { folder, indexed } from './server.mjs';
 
 test('a search finds a passage and opens it', async ({ page, origin }) => {
@@ -168,4 +168,106 @@ test('a link of a document leads to the document beside it, also if another sour
     await expect(page.getByRole('heading', { level: 1, name: `Next step in the ${label}` })).toBeVisible();
     await expect(page.getByRole('button', { name: 'Original' })).toBeVisible(); // the last request
   }
+});
+
+test('a query without words is refused with a sentence, and no results of another query stay', async ({ page, origin }) => {
+  await open(page, origin + '/#/search?q=holidays&type=pdf');
+  await expect(page.locator('.hit')).toHaveCount(1);
+  for (const words of ['"', '-']) {
+    await page.goto(origin + '/#/search?q=' + encodeURIComponent(words));
+    await expect(page.getByText('Write at least one word.')).toBeVisible();
+    await expect(page.locator('.hit')).toHaveCount(0);
+    await expect(page.getByRole('checkbox')).toHaveCount(0);
+    await expect(page.locator('body')).not.toContainText('argument');
+  }
+  await search(page, 'parental leave');
+  await expect(hit(page, 'Holidays and leave')).toBeVisible();
+});
+
+test('the time of a change is one choice', async ({ page, servers }) => {
+  const work = folder('times');
+  for (const [name, time] of [['old', '2019-05-01'], ['new', new Date()]]) {
+    writeFileSync(path.join(work, name + '.md'), `# The ${name} walrus\n`);
+    utimesSync(path.join(work, name + '.md'), new Date(time), new Date(time));
+  }
+  const server = await servers.start([work]);
+  await indexed(server, undefined, 2);
+  await open(page, server.url + '/#/search?q=walrus');
+  const changed = page.getByRole('group', { name: 'Changed' }), choice = name => changed.getByRole('radio', { name });
+  await expect(choice('Any time')).toBeChecked();
+  await choice('Last 7 days').check();
+  await expect(page.locator('.hit')).toHaveCount(1);
+  await expect(choice('Last 7 days')).toBeFocused();
+  await choice('Last year').check();
+  await expect(page).toHaveURL(/since=1y(&|$)/);
+  await expect(choice('Last 7 days')).not.toBeChecked();
+  await choice('Any time').check();
+  await expect(page.locator('.hit')).toHaveCount(2);
+});
+
+test('a long passage is shown to its end with a button, and a result without passages has its excerpt', async ({ page, servers }) => {
+  const work = folder('long');
+  writeFileSync(path.join(work, 'list.md'), '# Herons\n\n' + Array.from({ length: 40 }, (_, i) => `- heron ${i}`).join('\n') + '\n');
+  for (let i = 0; i < 9; i++) writeFileSync(path.join(work, `note-${i}.md`), `# Note ${i}\n\n` + `A sentence about herons of the lake number ${i}. `.repeat(60) + '\n');
+  const server = await servers.start([work]);
+  await indexed(server, undefined, 10);
+  await open(page, server.url + '/#/search?q=herons');
+  const list = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'Herons', exact: true }) });
+  const all = list.getByRole('button', { name: 'Show all' });
+  await expect(all).toBeVisible();
+  await all.click();
+  await expect(all).toHaveCount(0);
+  const text = list.locator('.passage-text');
+  await expect(text).toBeFocused();
+  expect(await text.evaluate(e => e.scrollHeight <= e.clientHeight)).toBe(true);
+  for (const hit of await page.locator('.hit').all()) await expect(hit.locator('.passage-text, .plain').first()).toContainText(/heron/i);
+});
+
+test('a link to a heading leads to the heading, in the document and in another one', async ({ page, servers }) => {
+  const work = folder('anchors'), long = 'A line of a long text.\n\n'.repeat(80);
+  writeFileSync(path.join(work, 'install.md'), `# Installing\n\nSee [the options](usage.md#--all-options) and [the end](#the-end).\n\n${long}## The end\n\n${long}`);
+  writeFileSync(path.join(work, 'usage.md'), `# Usage\n\n${long}## \`--all\` options\n\n${long}## More\n\ntext\n`);
+  const server = await servers.start([work]);
+  await indexed(server, undefined, 2);
+  await open(page, server.url + '/#/read?path=install.md');
+  await page.getByRole('article').getByRole('link', { name: 'the end' }).click();
+  await expect(page.getByRole('heading', { name: 'The end' })).toBeInViewport();
+  await page.goBack();
+  await page.getByRole('article').getByRole('link', { name: 'the options' }).click();
+  await expect(page.getByRole('heading', { level: 1, name: 'Usage' })).toBeAttached();
+  await expect(page.getByRole('heading', { name: '--all options' })).toBeInViewport();
+  await expect(page.getByRole('button', { name: 'Original' })).toBeVisible(); // the last request
+});
+
+test('a very long document has contents, and its parts are read one after another', async ({ page, servers }) => {
+  const work = folder('chapters');
+  writeFileSync(path.join(work, 'book.md'), '# The book\n' + Array.from({ length: 1500 }, (_, i) => `\n## Chapter ${i}\n\n${'Words of a story. '.repeat(8)}\n\n### Notes ${i}\n\ntext\n`).join(''));
+  writeFileSync(path.join(work, 'table.txt'), 'Name      Size\n==========\nsmall     1\nlarge     2\n');
+  const server = await servers.start([work]);
+  await indexed(server, undefined, 2);
+  await open(page, server.url + '/#/read?path=book.md&at=150000');
+  const contents = page.getByRole('complementary', { name: 'Contents' });
+  await expect(contents.getByRole('link', { name: 'Chapter 5', exact: true })).toBeVisible();
+  await expect(contents).toContainText('more sections');
+  await page.getByRole('button', { name: 'Text after' }).click();
+  await expect(page.locator('.body :focus')).toBeInViewport();
+  const first = page.locator('.body [data-offset]').first(), offset = await first.getAttribute('data-offset');
+  await page.getByRole('button', { name: 'Text before' }).click();
+  await expect(first).not.toHaveAttribute('data-offset', offset);
+  await expect(first).toBeFocused();
+  expect(await violations(page)).toEqual([]);
+  await open(page, server.url + '/#/read?path=table.txt'); // has columns
+  await expect(page.getByText('large')).toHaveCSS('font-family', /mono/);
+  await expect(page.getByRole('button', { name: 'Original' })).toBeVisible();
+});
+
+test('the navigation does not move between the views', async ({ page, origin }) => {
+  await open(page, origin);
+  const link = page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'Connect' }), places = [];
+  for (const [view, title] of [['', /^Search/], ['sources', 'Sources'], ['connect', 'Connect an agent']]) {
+    await page.goto(origin + '/#/' + view);
+    await expect(page.getByRole('heading', { level: 1, name: title })).toBeVisible();
+    places.push(Math.round((await link.boundingBox()).x));
+  }
+  expect(new Set(places).size).toBe(1);
 });

@@ -86,7 +86,8 @@ func (t *Tools) summary(h *search.Hit) *summary {
 const listedSections = 200
 
 // list sets the sections. If there are too many, those with the longest paths of
-// headings are left out first, such as those of the options of a program.
+// headings are left out first, such as those of the options of a program. A single
+// title is not enough: the first sections below it are listed as well.
 func (s *summary) list(all []document.Section) {
 	s.Sections = []section{}
 	var ofDepth []int // numbers of sections
@@ -101,7 +102,7 @@ func (s *summary) list(all []document.Section) {
 	}
 	depth, n := 0, 0 // up to which sections are listed, and their number
 	for d, of := range ofDepth {
-		if n > 0 && n+of > listedSections {
+		if n > 1 && n+of > listedSections {
 			break
 		}
 		depth, n = d, n+of

@@ -27,6 +27,7 @@ func TestListedSections(t *testing.T) {
 		{"none", 0, 0, 0, 0},
 		{"all", 10, 19, listedSections, 0},
 		{"many options", 10, 20, 10, 200},
+		{"one part", 1, listedSections, listedSections, 1},
 		{"many parts", listedSections + 1, 1, listedSections, listedSections + 2},
 	} {
 		var s summary

@@ -97,7 +97,7 @@ function address(view, parameters) {
 
 // place returns the name of the view and the parameters in the address.
 function place() {
-  const [, view, text] = /^#\/([a-z]*)(?:\?(.*))?$/s.exec(location.hash) || ['', '', ''];
+  const [, view, text] = /^#\/([^?]*)(?:\?(.*))?$/s.exec(location.hash) || ['', '', ''];
   return {view, parameters: Object.fromEntries(new URLSearchParams(text || ''))};
 }
 
@@ -132,6 +132,12 @@ function fail(e, signal) {
   if (e.name === 'AbortError' || signal && signal.aborted) return;
   if (e instanceof Unauthorized) return askToken(e.message);
   say(e.message, true);
+}
+
+// problemPage returns what stands in place of a view that cannot be shown: a title, a
+// message and what else is given.
+function problemPage(title, message, ...more) {
+  return el('div', {class: 'problem'}, el('h1', {tabindex: '-1'}, title), el('p', {role: 'alert', dir: 'auto'}, message), more);
 }
 
 // copyButton returns a button that copies a text, which may be a function.
@@ -267,13 +273,18 @@ const api = {
       }
       if (signal && signal.aborted) return;
       if (onLost) onLost(lost || new Failure('The connection to the server was lost.', 0));
-      await new Promise(done => {
-        const timer = setTimeout(done, wait);
-        if (signal) signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, {once: true});
-      });
+      await pause(wait, signal);
     }
   },
 };
+
+// pause waits for so many milliseconds, or until the signal ends it.
+function pause(time, signal) {
+  return new Promise(done => {
+    const timer = setTimeout(done, time);
+    if (signal) signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, {once: true});
+  });
+}
 
 // once returns a function that calls f when it is first called, and keeps the result.
 function once(f) {

@@ -9,6 +9,7 @@ const available = view => !view.available || Boolean(view.available(state));
 
 let shownView = null; // that is in #view
 let showing = null;   // cancels the requests of the address before
+let away = false;     // whether the server did not answer when the address was shown
 let touched = false;  // whether somebody has typed a query before the state was there
 
 // queryOf returns the query in an address; other views have filters of their own in q.
@@ -18,7 +19,8 @@ const queryOf = at => ['', SEARCH.name, READ.name].includes(at.view) ? at.parame
 async function show() {
   if (showing) showing.abort();
   showing = new AbortController();
-  const signal = showing.signal, at = place();
+  const signal = showing.signal, at = place(), again = away;
+  away = false;
   say('');
   $('sign-out').hidden = !sessionStorage.getItem('token');
   try {
@@ -35,9 +37,10 @@ async function show() {
     }
     $('ask-token').hidden = true;
     $('view').hidden = false;
-    const view = views.find(v => v.name === at.view && available(v)) || views.find(available), before = shownView;
-    if (view !== shownView) {
-      if (shownView && shownView.hide) shownView.hide();
+    const known = !at.view || views.some(v => v.name === at.view), before = shownView;
+    const view = known ? views.find(v => v.name === at.view && available(v)) || views.find(available) : MISSING;
+    if (view !== shownView || again) {
+      if (shownView && shownView.hide && !again) shownView.hide();
       $('view').replaceChildren();
       scrollTo(0, 0);
       document.body.dataset.view = view.name;
@@ -47,10 +50,44 @@ async function show() {
     document.title = view === SEARCH ? 'knowhow' : view.title + ' – knowhow';
     if (view !== SEARCH || !at.parameters.q) $('query').value = queryOf(at);
     await view.show($('view'), at.parameters, signal);
-    if (before && before !== view && !signal.aborted) focusTitle();
+    if ((again || before && before !== view) && !signal.aborted) focusTitle();
   } catch (e) {
+    if (e.status === 0 && !signal.aborted) return showAway(e.message, again, signal);
     if (!state && e.noRight) say('You are signed in, but you have no rights here yet. Ask the administrator for some, and then reload the page.', true);
     else fail(e, signal);
+  }
+}
+
+// MISSING is shown for an address that names no view.
+const MISSING = {
+  name: 'missing',
+  title: 'Not found',
+  show(root) {
+    root.replaceChildren(problemPage('There is no such page', 'The address of this page is wrong.', el('p', null, el('a', {href: address('search')}, 'Start page'))));
+  },
+};
+
+// showAway says in place of the view that the server does not answer, and shows the
+// address again when it does.
+async function showAway(message, again, signal) {
+  away = true;
+  if (shownView && shownView.hide) shownView.hide();
+  const button = el('button', {type: 'button', onclick: () => show()}, 'Try again');
+  $('ask-token').hidden = true;
+  $('view').hidden = false;
+  $('view').replaceChildren(problemPage('No connection', message + ' This page goes on by itself when it answers.', button));
+  if (again && document.activeElement === document.body) button.focus();
+  retry(signal);
+}
+
+// retry shows the address again when the server answers, unless the signal ends it. It
+// asks at first after one second, later each 10.
+async function retry(signal) {
+  for (let wait = 1000; ; wait = Math.min(wait * 2, 10000)) {
+    await pause(wait, signal);
+    if (signal.aborted) return;
+    const response = await fetch('/healthz', {signal, cache: 'no-store'}).catch(() => null);
+    if (response && response.ok && !signal.aborted) return show();
   }
 }
 
@@ -65,7 +102,7 @@ function focusTitle() {
 
 function navigation(current) {
   $('nav').replaceChildren(...views.filter(v => v !== READ && available(v)).map(v =>
-    el('li', {}, el('a', {href: address(v.name), 'aria-current': v === current || v === SEARCH && current === READ ? 'page' : null}, v.title))));
+    el('li', {}, el('a', {href: address(v.name), 'data-title': v.title, 'aria-current': v === current || v === SEARCH && current === READ ? 'page' : null}, v.title))));
 }
 
 // askToken asks for the token of the server or to sign in, with a message about the token
@@ -114,11 +151,11 @@ const typed = debounce(() => searchFor($('query').value, true), 200);
 
 function searchFor(text, replace) {
   typed.cancel();
-  if (!state) return; // show searches it
   const at = place(), inSearch = shownView === SEARCH;
   const kept = inSearch ? at.parameters : {};
-  if (inSearch && (kept.q || '') === text.trim()) {
-    if (!replace) SEARCH.focusFirst();
+  if (!state || inSearch && (kept.q || '') === text.trim()) { // without the state, show searches it
+    if (away) show();
+    else if (state && !replace) SEARCH.focusFirst();
     return;
   }
   go('search', Object.assign({}, kept, {q: text.trim(), start: ''}), replace && inSearch && Boolean(kept.q));

@@ -21,7 +21,7 @@ const READ = {
     try {
       this.shown = await showDocument(root, p, signal);
     } catch (e) {
-      if (signal.aborted || e instanceof Unauthorized) throw e;
+      if (signal.aborted || e instanceof Unauthorized || e.status === 0) throw e;
       const title = el('h1', {tabindex: '-1'}, 'This document cannot be shown');
       const labels = p.path && !p.in ? state.endpoints.map(e => e.label).filter(Boolean) : []; // several sources may have the path
       root.replaceChildren(...[backLink(p), title, labels.length > 1
@@ -46,23 +46,29 @@ async function showDocument(root, p, signal) {
   const endpoint = endpointOf(p.in), words = p.q ? matcher(p.q) : null;
   const tool = (name, args) => api.tool(endpoint.path, endpoint.domain + '_' + name, args, {signal});
   const about = await tool('get_document', p.id ? {docId: p.id} : {path: p.path});
-  const id = about.doc_id, sections = about.sections || [], path = pathOf(about.url);
+  const id = about.doc_id, sections = withAnchors(about.sections || []), path = pathOf(about.url);
   const form = formOf(path, about.mimetype), language = languageOf(path, about.mimetype);
   const label = [about.label].flat()[0] || '', source = state.sources.find(s => s.label === label);
   const inside = source && path.startsWith(source.path + '/') ? path.slice(source.path.length + 1) : '';
   const link = inside ? linkFrom(inside, label) : null;
 
-  const pages = await pagesOf(id, signal), pageWord = /^(powerpoint|odp)$/.test(about.filetype || '') ? 'Slide' : 'Page';
+  const pages = await pagesOf(id, signal), pageWord = pageWordOf(about.filetype);
 
-  const here = Object.assign({}, p, {id, path: '', at: '', len: '', page: ''});
+  const here = Object.assign({}, p, {id, path: '', at: '', len: '', page: '', heading: ''});
   // pageAddress returns the address of a page. Its label may be that of a page before.
   const pageAddress = page => address('read', Object.assign({}, here, {page: page.label, at: pages.find(o => o.label === page.label) === page ? '' : page.offset}));
-  const pageMark = page => el('h2', {class: 'page-mark', 'data-page': page.offset, dir: 'auto'}, el('a', {href: pageAddress(page)}, pageWord + ' ' + page.label));
+  const pageMark = (page, title) => el('h2', {class: 'page-mark', 'data-page': page.offset, dir: 'auto'}, el('a', {href: pageAddress(page)}, title || pageWord + ' ' + page.label));
+  // titleOf returns the line at the beginning of a text that names its page; "" for none.
+  const titleOf = (page, text) => {
+    const name = pageWord + ' ' + page.label;
+    return text.startsWith(name) && !/^[\p{L}\p{N}]/u.test(text.slice(name.length)) ? /^[^\n]*\n?/.exec(text)[0] : '';
+  };
 
   const options = {level: 2, link};
   const body = el('div', {class: 'body'}), earlier = el('p', {class: 'more'}), later = el('p', {class: 'more'});
+  let laidOut = null; // whether the letters have one width
   let start = 0, end = 0, rest = '', last = false; // what is shown, in bytes; the text that waits; whether it ends the document
-  const offsetOf = p => Number(p.at) || (pages.find(page => page.label === p.page) || {}).offset || 0;
+  const offsetOf = p => Number(p.at) || (pages.find(page => page.label === p.page) || sections.find(s => s.anchor === p.heading) || {}).offset || 0;
   let at = offsetOf(p), length = Number(p.len) || 0;
 
   const read = async (from, maxChars) => {
@@ -108,6 +114,7 @@ async function showDocument(root, p, signal) {
       view.dir = 'auto'; // at the end, see renderMarkdown
       return {box: append(box, view), kept};
     }
+    laidOut ??= isLaidOut(text, about.mimetype);
     const data = encode(text), size = data.length, decode = (a, b) => new TextDecoder('utf-8', {ignoreBOM: true}).decode(data.subarray(a, b));
     const marks = new Map(); // the pages that begin in the text
     for (const page of pages) {
@@ -117,22 +124,31 @@ async function showDocument(root, p, signal) {
     const places = Array.from(cuts).filter(c => c >= 0 && c <= size).sort((a, b) => a - b);
     const text2 = el(form === 'code' ? 'code' : 'div', form === 'code' ? null : {dir: 'auto'});
     for (const [i, a] of places.entries()) {
-      if (marks.has(a)) text2.append(pageMark(marks.get(a)));
-      const b = places[i + 1];
+      const b = places[i + 1], page = marks.get(a), all = b ? decode(a, b) : '', pageTitle = page ? titleOf(page, all) : '';
+      if (page) {
+        const mark = pageMark(page, pageTitle.trim());
+        if (pageTitle) mark.dataset.offset = offset + a;
+        text2.append(markWords(mark, pageTitle && words));
+      }
       if (!b) break;
-      const isPassage = length && offset + a >= at && offset + b <= at + length;
-      const span = el('span', {class: isPassage ? 'passage' : null}, form === 'code' ? renderTokens(decode(a, b), language) : decode(a, b));
-      span.dataset.offset = offset + a;
+      const isPassage = length && offset + a >= at && offset + b <= at + length, text = all.slice(pageTitle.length);
+      const span = el('span', {class: isPassage ? 'passage' : null}, form === 'code' ? renderTokens(text, language) : text);
+      span.dataset.offset = offset + a + byteLength(pageTitle);
       text2.append(markWords(span, words));
     }
-    append(box, form === 'code' ? el('pre', {class: 'code', tabindex: '0'}, text2) : el('div', {class: 'plain'}, text2));
+    append(box, form === 'code' ? el('pre', {class: 'code', tabindex: '0'}, text2) : el('div', {class: plainClass(laidOut)}, text2));
     return {box, kept};
   };
 
   const button = (name, act) => el('button', {type: 'button', onclick: async e => {
     e.target.disabled = true;
-    try { await act(); } catch (e) { fail(e, signal); }
+    say('');
+    let added = null;
+    try { added = await act(); } catch (e) { fail(e, signal); }
     controls();
+    if (!added) return;
+    added.tabIndex = -1;
+    added.focus({preventScroll: true});
   }}, name);
   const controls = () => {
     earlier.replaceChildren(...start > 0 ? [button('Text before', readEarlier)] : []);
@@ -146,8 +162,11 @@ async function showDocument(root, p, signal) {
     last = r.last || r.text === '';
     body.append(shown.box);
   };
+  // readLater and readEarlier show more and return its first element.
   const readLater = async () => { // a block that goes on is not yet shown
+    const shown = body.querySelectorAll('[data-offset]').length;
     do addLater(await read(end, readChars)); while (!last && !body.lastChild.querySelector('[data-offset]'));
+    return body.querySelectorAll('[data-offset]')[shown];
   };
   const readEarlier = async () => {
     const to = start;
@@ -162,12 +181,16 @@ async function showDocument(root, p, signal) {
       text += r.text;
       next = r.from + byteLength(r.text);
     }
-    if (first < 0) return;
+    if (first < 0) return null;
     text = new TextDecoder('utf-8', {ignoreBOM: true}).decode(encode(text).subarray(0, to - first));
     const y = later.getBoundingClientRect().top;
+    const {above} = options;
+    options.above = 1; // the first heading comes after the title of the page
     body.prepend(part(text, first, true).box);
+    options.above = above;
     start = first;
     scrollBy(0, later.getBoundingClientRect().top - y); // what was visible stays there
+    return body.querySelector('[data-offset]');
   };
 
   const first = await read(beginning(), readChars);
@@ -284,6 +307,17 @@ async function pagesOf(id, signal) {
   }
 }
 
+// withAnchors gives sections the anchors that links to them have: as GitHub forms them
+// from headings.
+function withAnchors(sections) {
+  const counts = new Map();
+  return sections.map(s => {
+    const anchor = s.heading.split(' > ').pop().toLowerCase().replace(/[^\p{L}\p{M}\p{N}_ -]/gu, '').replace(/ /g, '-'), n = counts.get(anchor) || 0;
+    counts.set(anchor, n + 1);
+    return Object.assign({anchor: n ? anchor + '-' + n : anchor}, s);
+  });
+}
+
 // contents returns the table of contents: the headings, and the pages unless each has a
 // heading, as slides have.
 function contents(sections, more, to, pages, pageWord, toPage) {
@@ -297,7 +331,7 @@ function contents(sections, more, to, pages, pageWord, toPage) {
       const headings = s.heading.split(' > ');
       return el('li', {class: 'depth-' + Math.min(headings.length - top, 4)}, el('a', {href: to(s), dir: 'auto'}, headings.pop()));
     }))));
-    if (more) box.append(el('p', {class: 'soft'}, 'and ' + plural(more, 'section') + ' below these'));
+    if (more) box.append(el('p', {class: 'soft'}, 'and ' + plural(more, 'more section', 'more sections')));
   }
   if (pages.length) {
     box.append(el('nav', {'aria-label': pageWord + 's', class: 'pages'}, el('h2', null, pageWord + 's'),
@@ -321,6 +355,7 @@ async function offerDownload(actions, id, path, signal) {
     await request('HEAD', address, {signal});
   } catch { return; }
   actions.append(el('button', {type: 'button', class: 'small', onclick: async () => {
+    say('');
     try {
       const response = await request('GET', address, {signal, headers: {Accept: '*/*'}});
       const url = URL.createObjectURL(await response.blob());

@@ -86,10 +86,21 @@ function renderCode(text, language) {
   return el('pre', {class: 'code', tabindex: '0'}, el('code', null, renderTokens(text, (language || '').toLowerCase())));
 }
 
-// renderPlain returns paragraphs whose lines stay.
-function renderPlain(text) {
-  return el('div', {class: 'plain', dir: 'auto'}, text);
+// renderPlain returns paragraphs whose lines stay. A text that is laid out needs letters
+// of one width.
+function renderPlain(text, laidOut) {
+  return el('div', {class: plainClass(laidOut), dir: 'auto'}, text);
 }
+
+const plainClass = laidOut => laidOut ? 'plain laid-out' : 'plain';
+
+// isLaidOut reports whether a text of a media type was written with columns or rules.
+function isLaidOut(text, type) {
+  return /^text\/(?!html)/.test(type || '') && (text.slice(0, 16000).match(/\S {3,}\S|^[=*_~#-]{5,}$/gm) || []).length > 1;
+}
+
+// pageWordOf returns how the pages of a document of a kind are called.
+const pageWordOf = filetype => /^(powerpoint|odp)$/.test(filetype || '') ? 'Slide' : 'Page';
 
 // isTame reports whether a text can be read as Markdown in a short time.
 function isTame(text) {

@@ -61,6 +61,10 @@ const SEARCH = {
       if (p.agent) await showAgent(root, p, signal);
       else await showResults(root, p, signal);
       remember(p.q);
+    } catch (e) {
+      if (signal.aborted || e instanceof Unauthorized || e.status === 0) throw e;
+      const refused = /^argument "query": (?:got .*, )?want (.*)$/s.exec(e.message);
+      root.replaceChildren(refused ? problemPage('Nothing is searched yet', 'Write ' + refused[1] + '.') : problemPage('The search failed', e.message));
     } finally {
       if (!signal.aborted) root.removeAttribute('aria-busy');
     }
@@ -134,7 +138,7 @@ async function showResults(root, p, signal) {
   const {endpoint, name, args} = callOf(p), began = performance.now();
   const fields = countable(endpoint), ranges = Object.keys(times).map(t => 'timestamp:[now-' + t + ' TO *]');
   const ask = more => api.tool(endpoint.path, name, Object.assign({}, args, {pageSize, maxChars: passageChars,
-    includeFields: ['title', 'score', 'filetype', 'mimetype', 'timestamp', 'url']}, more), {signal});
+    includeFields: ['title', 'digest', 'score', 'filetype', 'mimetype', 'timestamp', 'url']}, more), {signal});
   const page = await ask({facets: {field: fields, query: ranges, size: 20}}).catch(e => {
     if (!/facet/i.test(e.message)) throw e;
     return ask(); // a source that is asked may not count
@@ -150,7 +154,7 @@ async function showResults(root, p, signal) {
         try {
           const page = await ask({start: next}), items = page.results.map(hit => showHit(hit, p, words));
           append(list, items);
-          reachable(list);
+          foldLong(list);
           offer(page.nextStart);
           if (items.length) items[0].querySelector('h2 a').focus();
         } catch (e) { fail(e, signal); }
@@ -165,7 +169,7 @@ async function showResults(root, p, signal) {
   const focused = root.contains(document.activeElement) ? document.activeElement.id : null;
   root.replaceChildren(el('div', {class: 'beside'}, filters(page, p), results));
   if (focused !== null) (focused && $(focused) || root.querySelector('.hit h2 a') || root).focus({preventScroll: true});
-  reachable(list);
+  foldLong(list);
   announce(count);
   scrollTo(0, 0);
   const opened = SEARCH.opened && Array.from(root.querySelectorAll('.hit h2 a')).find(a => a.dataset.id === SEARCH.opened);
@@ -229,11 +233,11 @@ const activeFilters = p => Object.keys(groups).reduce((n, g) => n + split(p[g]).
 // fillGroup writes the values of a group of filters.
 function fillGroup(box, group, values, p) {
   const fieldset = box.querySelector('[data-group=' + group + ']'), chosen = split(p[group]);
-  const all = values.concat(chosen.filter(c => !values.some(v => v.value === c)).map(value => ({value, count: group === 'set' ? undefined : 0})));
+  const all = (group === 'since' ? [{value: ''}] : []).concat(values, chosen.filter(c => !values.some(v => v.value === c)).map(value => ({value, count: group === 'set' ? undefined : 0})));
   fieldset.hidden = chosen.length === 0 && (group === 'since' ? !all.some(v => v.count) : all.length < 2);
-  const name = {in: v => v, set: v => (datasetsIn(p).find(d => d.id === v) || {}).name || v, type: typeName, lang: languageName, since: v => times[v] || v}[group];
+  const name = {in: v => v, set: v => (datasetsIn(p).find(d => d.id === v) || {}).name || v, type: typeName, lang: languageName, since: v => times[v] || v || 'Any time'}[group];
   fieldset.lastChild.replaceChildren(...all.map(v => {
-    const box = el('input', {type: 'checkbox', id: 'filter-' + group + '-' + v.value, checked: chosen.includes(v.value), onchange: () => {
+    const box = el('input', {type: group === 'since' ? 'radio' : 'checkbox', name: group, id: 'filter-' + group + '-' + v.value, checked: chosen.includes(v.value) || !v.value && !chosen.length, onchange: () => {
       const kept = group === 'since' ? [] : chosen.filter(c => c !== v.value);
       SEARCH.focus = box.id;
       go('search', Object.assign({}, p, {[group]: box.checked ? [...kept, v.value] : kept}));
@@ -288,26 +292,39 @@ let sectionNumber = 0; // for ids
 function showSection(section, isOpen, o) {
   const id = 'section-' + ++sectionNumber, body = el('div', {id, class: 'passages', hidden: !isOpen});
   const headings = (section.heading || '').split(' > ').filter((h, i) => h && (i > 0 || h !== o.title));
-  const page = section.page;
+  const page = section.page, pageWord = pageWordOf(o.hit.filetype);
   const name = headings.length ? headings.map((h, i) => [i ? el('span', {class: 'soft'}, ' › ') : '', i === headings.length - 1 ? el('span', {class: 'last'}, h) : h]) : page ? '' : section.heading ? 'Beginning' : 'Open at this passage';
   const fill = () => {
     for (const passage of section.passages) body.append(showPassage(passage, o, section.heading));
   };
   const button = el('button', {type: 'button', class: 'fold', 'aria-expanded': String(isOpen), 'aria-controls': id,
-    'aria-label': 'Passage in ' + (headings.at(-1) || (page ? 'page ' + page : 'this document')), onclick: () => {
+    'aria-label': 'Passage in ' + (headings.at(-1) || (page ? pageWord.toLowerCase() + ' ' + page : 'this document')), onclick: () => {
       if (!body.firstChild) fill();
       body.hidden = !body.hidden;
       button.setAttribute('aria-expanded', String(!body.hidden));
-      reachable(body);
+      foldLong(body);
     }}, icon('m9 6 6 6-6 6'));
   if (isOpen) fill();
   return el('div', {class: 'section'}, button, el('a', {class: 'heading', href: o.open(section.passages[0]), dir: 'auto'}, name,
-    page ? el('span', {class: 'badge'}, (name ? 'page ' : 'Page ') + page) : ''), body);
+    page && !(headings.at(-1) || '').startsWith(pageWord + ' ' + page) ? el('span', {class: 'badge'}, (name ? pageWord.toLowerCase() : pageWord) + ' ' + page) : ''), body);
 }
 
-// reachable lets the keyboard scroll the passages below an element that are cut off.
-function reachable(root) {
-  for (const text of root.querySelectorAll('.passage-text')) if (text.scrollHeight > text.clientHeight) text.tabIndex = 0;
+// foldLong shows the beginning of long passages below an element, with a button that
+// shows all.
+function foldLong(root) {
+  for (const text of root.querySelectorAll('.passage-text:not(.cut, .whole)')) {
+    if (text.scrollHeight <= text.clientHeight) continue;
+    const isLong = text.scrollHeight > text.clientHeight * 1.25;
+    text.classList.add(isLong ? 'cut' : 'whole');
+    if (isLong) {
+      text.after(el('button', {type: 'button', class: 'small', onclick: e => {
+        text.classList.replace('cut', 'whole');
+        e.currentTarget.remove();
+        text.tabIndex = -1;
+        text.focus({preventScroll: true});
+      }}, 'Show all', el('span', {class: 'unseen'}, ' of this passage')));
+    }
+  }
 }
 
 // showPassage renders a passage without its first line if that is the heading.
@@ -316,19 +333,20 @@ function showPassage(passage, o, heading) {
   const last = (heading || '').split(' > ').pop(), first = /^#*\s*([^\n]*)\n+/.exec(text);
   if (first && last && first[1].trim() === last && o.form !== 'code') text = text.slice(first[0].length);
   const body = o.form === 'markdown' ? renderMarkdown(text, {level: 0, link: linkFrom(o.hit.path, o.hit.source || o.in)})
-    : o.form === 'code' ? renderCode(text, languageOf(o.path, o.hit.mimetype)) : renderPlain(text.trim());
+    : o.form === 'code' ? renderCode(text, languageOf(o.path, o.hit.mimetype)) : renderPlain(text.trim(), isLaidOut(text, o.hit.mimetype));
   markWords(body, o.words);
   return el('div', {class: 'passage-text'}, body);
 }
 
-// linkFrom returns a function for relative links of a document at a path in a source.
+// linkFrom returns a function for relative links of a document at a path in a source, and
+// for those to its own headings.
 function linkFrom(path, source) {
   return href => {
-    if (!path || href.startsWith('#')) return null;
+    if (!path) return null;
     try {
       const url = new URL(href, 'http://documents.invalid/' + path.split('/').map(encodeURIComponent).join('/'));
       const to = decodeURIComponent(url.pathname.slice(1));
-      return to ? address('read', {path: to, in: source}) : null;
+      return to ? address('read', {path: to, in: source, heading: decodeURIComponent(url.hash.slice(1))}) : null;
     } catch { return null; }
   };
 }
