@@ -165,6 +165,10 @@ class Failure extends Error {
   constructor(message, status) { super(message); this.status = status; }
 }
 
+// isOutdated reports whether an error means that the tools of the user are not those of
+// the state any more: the rights have changed.
+const isOutdated = e => /^unknown tool /.test(e.message);
+
 // request sends a request with the token and returns the response. It throws
 // Unauthorized, a Failure, or an AbortError if the signal ended it.
 async function request(method, path, options) {

@@ -16,7 +16,7 @@ let touched = false;  // whether somebody has typed a query before the state was
 const queryOf = at => ['', SEARCH.name, READ.name].includes(at.view) ? at.parameters.q || '' : '';
 
 // show shows what the address names.
-async function show() {
+async function show(anew) {
   if (showing) showing.abort();
   showing = new AbortController();
   const signal = showing.signal, at = place(), again = away;
@@ -53,6 +53,10 @@ async function show() {
     if ((again || before && before !== view) && !signal.aborted) focusTitle();
   } catch (e) {
     if (e.status === 0 && !signal.aborted) return showAway(e.message, again, signal);
+    if (state && anew !== true && isOutdated(e) && !signal.aborted) {
+      state = null;
+      return show(true);
+    }
     if (!state && e.noRight) say('You are signed in, but you have no rights here yet. Ask the administrator for some, and then reload the page.', true);
     else fail(e, signal);
   }

@@ -62,7 +62,7 @@ const SEARCH = {
       else await showResults(root, p, signal);
       remember(p.q);
     } catch (e) {
-      if (signal.aborted || e instanceof Unauthorized || e.status === 0) throw e;
+      if (signal.aborted || e instanceof Unauthorized || isOutdated(e) || e.status === 0) throw e;
       const refused = /^argument "query": (?:got .*, )?want (.*)$/s.exec(e.message);
       root.replaceChildren(refused ? problemPage('Nothing is searched yet', 'Write ' + refused[1] + '.') : problemPage('The search failed', e.message));
     } finally {
