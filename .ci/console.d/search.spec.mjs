@@ -271,3 +271,11 @@ test('the navigation does not move between the views', async ({ page, origin }) 
   }
   expect(new Set(places).size).toBe(1);
 });
+
+test('a passage that begins inside of a block of code is shown as code up to its end', async ({ page, origin }) => {
+  await open(page, origin);
+  const whole = text => page.evaluate(text => wholeFences(text), text);
+  expect(await whole('ls -l\n```\n\nText\n\n```bash\nx\n```')).toBe('```\nls -l\n```\n\nText\n\n```bash\nx\n```');
+  expect(await whole('```\nText\n\n| a |')).toBe('\nText\n\n| a |');
+  expect(await whole('Text\n```\nls')).toBe('Text\n```\nls');
+});

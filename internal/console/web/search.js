@@ -332,10 +332,22 @@ function showPassage(passage, o, heading) {
   let text = passage.text;
   const last = (heading || '').split(' > ').pop(), first = /^#*\s*([^\n]*)\n+/.exec(text);
   if (first && last && first[1].trim() === last && o.form !== 'code') text = text.slice(first[0].length);
-  const body = o.form === 'markdown' ? renderMarkdown(text, {level: 0, link: linkFrom(o.hit.path, o.hit.source || o.in)})
+  const body = o.form === 'markdown' ? renderMarkdown(wholeFences(text), {level: 0, link: linkFrom(o.hit.path, o.hit.source || o.in)})
     : o.form === 'code' ? renderCode(text, languageOf(o.path, o.hit.mimetype)) : renderPlain(text.trim(), isLaidOut(text, o.hit.mimetype));
   markWords(body, o.words);
   return el('div', {class: 'passage-text'}, body);
+}
+
+// wholeFences returns a passage of Markdown that may begin inside of a block of code, so that
+// the block has both of its fences. The first fence ends a block if a later one, which has
+// the name of a language, would not begin one otherwise, or if the passage begins with it
+// and has no other.
+function wholeFences(text) {
+  const fences = Array.from(text.matchAll(/^ {0,3}(?:```|~~~)[`~]*[ \t]*(.*)$/gm)), named = fences.findIndex(f => f[1]);
+  if (!fences.length) return text;
+  const code = text.slice(0, fences[0].index).trim() !== '';
+  if (named < 0 ? code || fences.length > 1 : named % 2 === 0) return text;
+  return code ? fences[0][0] + '\n' + text : text.slice(fences[0].index + fences[0][0].length);
 }
 
 // linkFrom returns a function for relative links of a document at a path in a source, and
