@@ -32,7 +32,8 @@ test('a token is asked for, kept for the tab, and asked for again if it is wrong
   const server = await servers.start(['--token', 's3cret-of-the-server', ...sources()]);
   await indexed(server, 's3cret-of-the-server');
   await open(page, server.url + '/', 'wrong');
-  await expect(page.getByText('This token is wrong.')).toBeVisible();
+  await expect(page.locator('#ask-token').getByText('This token is wrong.')).toBeVisible();
+  await expect(token(page)).toHaveAccessibleDescription(/^This token is wrong. Enter all of it, or ask/);
   await expect(token(page)).toBeFocused();
   await expect(page.getByRole('main')).not.toContainText('kitchen');
   await token(page).fill('s3cret-of-the-server');

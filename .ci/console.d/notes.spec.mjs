@@ -50,6 +50,19 @@ test('files are uploaded by drag and drop and with the button', async ({ page, s
   await drop(page.getByRole('main'), [['menu.md', 'text/markdown', '# Menu\n\nToday: quinces.\n'], ['empty.bin', '', '\u0000\u0001']]);
   await expect(row(page, 'Menu')).toBeVisible();
   await expect(page.getByRole('table', { name: 'Jobs' }).getByRole('row').filter({ hasText: 'empty.bin' })).toContainText(/not|unknown|format/i);
+  await drop(page.getByRole('main'), [['page.pdf', 'application/pdf', '<p>Not found'], ['void.txt', 'text/plain', '']]);
+  const job = name => page.getByRole('table', { name: 'Jobs' }).getByRole('row').filter({ hasText: name });
+  await expect(job('page.pdf')).toContainText('File that is not a PDF document, whatever its name is: save or download it again.');
+  await expect(job('void.txt')).toContainText('the file is empty');
+  await expect(row(page, 'Menu')).toContainText('Text and Markdown');
+  await page.reload(); // those that failed can be removed for good, and do not stand above the title
+  await expect(page.locator('h1 ~ .jobs, .head ~ .jobs')).toBeVisible();
+  await page.getByText(/^Jobs: 2 failed/).click();
+  await job('empty.bin').getByRole('button', { name: 'Remove' }).click();
+  await job('page.pdf').getByRole('button', { name: 'Remove' }).click();
+  await expect(page.locator('summary').getByText(/^Jobs$/)).toBeVisible();
+  await page.reload();
+  await expect(page.locator('summary').getByText(/^Jobs$/)).toBeVisible();
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Upload files' }).click();
   await (await chooser).setFiles([{ name: 'prices.csv', mimeType: 'text/csv', buffer: Buffer.from('dish,price\nmedlar,4\n') }]);
@@ -69,6 +82,46 @@ test('a text is kept while the server is away', async ({ page, servers, expected
   await servers.start(['--tools', 'search,kb', 'kb'], { data: server.data, port: server.port });
   await page.getByRole('button', { name: 'Save' }).click();
   await expect(row(page, 'Lunch')).toBeVisible();
+});
+
+test('the text of a note that was deleted meanwhile becomes a new note', async ({ page, servers, expected }) => {
+  expected.push(/status of 404/);
+  const server = await servers.start(['--tools', 'search,kb', 'kb']);
+  await open(page, server.url + '/#/notes?edit=new');
+  await page.getByLabel('Text in Markdown').fill('# Lunch\n\nAt noon.\n\n| a | b |\n|---|---|\n| 1 | 2 |');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await row(page, 'Lunch').getByRole('link', { name: 'Lunch' }).click();
+  await expect(page.getByRole('cell', { name: '1' })).toHaveCSS('padding-left', '9.6px');
+  await page.getByRole('link', { name: 'Edit' }).click();
+  const text = page.getByLabel('Text in Markdown'), collection = page.getByLabel('Collection'), tags = page.getByLabel('Tags');
+  await text.fill('At one, with quinces.');
+  expect((await collection.boundingBox()).y).toBeCloseTo((await tags.boundingBox()).y, 0);
+  const id = new URL(page.url()).hash.match(/edit=(\d+)/)[1];
+  expect((await fetch(`${server.url}/kb/api/v1/documents/${id}`, { method: 'DELETE' })).ok).toBe(true);
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await expect(page.getByText('The document was deleted after you opened it.')).toBeVisible();
+  await expect(text).toHaveValue('At one, with quinces.');
+  await page.reload();
+  await expect(page.getByText('At one, with quinces.')).toBeVisible();
+  await page.getByRole('button', { name: 'Save as a new note' }).click();
+  await row(page, 'Lunch').getByRole('link', { name: 'Lunch' }).click();
+  await expect(page.getByText('At one, with quinces.')).toBeVisible();
+  expect(await page.evaluate(() => Object.keys(sessionStorage).filter(k => k.startsWith('draft ')))).toEqual([]);
+});
+
+test('a token that ends while one writes is asked for again, and the text is kept', async ({ page, servers, expected }) => {
+  expected.push(/status of 401/);
+  const data = folder('data'), writer = access(data, 'add', 'writer', '--read', '*', '--write', '*');
+  const server = await servers.start(['--tools', 'search,kb', 'kb'], { data });
+  await open(page, server.url + '/#/notes?edit=new', writer);
+  await page.getByLabel('Text in Markdown').fill('# Lunch\n\nAt noon.');
+  const again = access(data, 'rotate', 'writer');
+  await expect.poll(async () => (await fetch(server.url + '/console/status', { headers: { Authorization: `Bearer ${writer}` } })).status).toBe(401);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.locator('#ask-token')).toContainText('This token is no longer accepted. Enter it again, or ask for a new one. What you have not saved is kept in this tab.');
+  await page.getByLabel('Token', { exact: true }).fill(again);
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await expect(page.getByLabel('Text in Markdown')).toHaveValue('# Lunch\n\nAt noon.');
 });
 
 test('who may only read gets no way to write', async ({ page, servers, expected }) => {

@@ -80,7 +80,7 @@ test('a screen reader finds its way: search, results, a document and back', asyn
   await expect(page.getByRole('heading', { level: 2 }).getByRole('link', { name: 'Holidays and leave' })).toBeFocused();
   await expect.poll(() => page.evaluate(() => window.said.at(-1))).toMatch(/^\d+ documents?$/);
 
-  for (const [name, title] of [['Sources', 'Sources'], ['Notes', 'Knowledge base'], ['Connect', 'Connect an agent']]) {
+  for (const [name, title] of [['Sources', 'Sources'], ['Notes', 'Notes'], ['Connect', 'Connect an agent']]) {
     await page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).press('Enter');
     await expect(page.getByRole('heading', { level: 1, name: title })).toBeFocused();
     await expect(page).toHaveTitle(`${name} – knowhow`);

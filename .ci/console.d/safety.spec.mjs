@@ -60,6 +60,53 @@ test('the page stays responsive with large documents and those that take a parse
   }
 });
 
+test('notes of long lines and of many marks do not stop the page', async ({ page, servers }) => {
+  test.setTimeout(120_000);
+  const server = await servers.start(['--tools', 'search,kb', 'kb']);
+  const add = async body => {
+    const { job_id: id } = await (await fetch(server.url + '/kb/api/v1/jobs', body)).json();
+    for (;;) {
+      const job = await (await fetch(server.url + '/kb/api/v1/jobs/' + id)).json();
+      if (job.status === 'done') return job.document_id;
+      expect(job.error).toBe('');
+      await new Promise(done => setTimeout(done, 50));
+    }
+  };
+  const note = text => add({ method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ type: 'note', text }) });
+  const form = new FormData();
+  form.append('file', new File(['# Marks of a heron\n\nz' + '\u0301'.repeat(500_000) + ' heron\n'], 'marks.md', { type: 'text/markdown' }));
+  const file = await add({ method: 'POST', body: form });
+  const marks = await note('A heron\n\nz' + '\u0301'.repeat(500_000) + ' heron'), line = await note('# Line of a heron\n\n' + 'heron '.repeat(600_000));
+  const quotes = await note('# Quotes of a heron\n\n' + '> '.repeat(1_900_000));
+  await page.addInitScript(() => {
+    window.longest = 0;
+    new PerformanceObserver(list => { for (const e of list.getEntries()) window.longest = Math.max(window.longest, e.duration); }).observe({ type: 'longtask' });
+  });
+  const tame = async address => expect(await page.evaluate(() => new Promise(done => setTimeout(() => done(window.longest), 300))), address).toBeLessThan(5000);
+  for (const id of [file, marks, line, quotes]) {
+    for (const address of [`id=${id}`, `edit=${id}`].slice(0, id === file ? 1 : 2)) {
+      await page.goto('about:blank');
+      await page.goto(`${server.url}/#/notes?${address}`);
+      await expect(page.getByRole('main').getByRole('heading', { level: 1 })).toBeVisible();
+      await tame(address);
+    }
+  }
+  await page.goto(`${server.url}/#/notes?id=${line}`);
+  await expect(page.getByText('of 3,600,')).toBeVisible();
+  await page.getByRole('button', { name: 'Show more of the text' }).click();
+  await tame('more');
+  expect(await page.evaluate(() => document.body.innerText.length)).toBeLessThan(500_000);
+
+  await page.getByRole('link', { name: 'Edit' }).click(); // what cannot be edited here is edited elsewhere
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download the text' }).click();
+  expect((await download).suggestedFilename()).toMatch(/\.md$/);
+  await page.getByLabel('Text in Markdown').setInputFiles({ name: 'line.md', mimeType: 'text/markdown', buffer: Buffer.from('# Line of a heron\n\nIt is short now.\n') });
+  await expect(page.getByText('line.md replaces the text when you save.')).toBeVisible();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByText('It is short now.')).toBeVisible();
+});
+
 test('the policy of the page permits no other script', async ({ page, origin, expected }) => {
   expected.push(/This document requires 'Trusted/);
   const response = await page.goto(origin);

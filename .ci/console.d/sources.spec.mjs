@@ -88,6 +88,33 @@ test('the connection is tested, and each client has its command', async ({ page,
   await expect(page.getByText(/^0 clients of/)).toBeVisible();
 });
 
+test('clients that start servers or read no variables have what works with them', async ({ page, servers, expected }) => {
+  expected.push(/status of 401/);
+  const garden = path.join(folder('clients'), 'garden');
+  mkdirSync(garden);
+  writeFileSync(path.join(garden, 'roses.md'), '# Roses\n');
+  const server = await servers.start(['--token', 's3cret-of-the-server', garden]);
+  await open(page, server.url + '/#/connect?q=claude desktop', 's3cret-of-the-server');
+  const main = page.getByRole('main');
+  await expect(main).toContainText(`knowhow connect claude-desktop ${garden}`);
+  for (const [client, header] of [['vs code', 'Bearer ${input:knowhow}'], ['zed', 'Bearer TOKEN']]) {
+    await page.goto(`${server.url}/#/connect?q=${client}`);
+    await expect(main.locator('.snippet code').last()).toContainText(`"Authorization": "${header}"`);
+    await expect(main).not.toContainText(/s3cret|without --token-env/);
+  }
+});
+
+test('the rate and the rest are shown while a source is indexed', async ({ page, origin }) => {
+  await page.route('**/console/events', async route => {
+    const status = await (await route.fetch({ url: origin + '/console/status' })).json();
+    const event = done => `event: status\ndata: ${JSON.stringify({ ...status, sources: [{ ...status.sources[0], indexing: { done, total: 10000 } }] })}\n\n`;
+    await route.fulfill({ contentType: 'text/event-stream', body: event(1000 + 100 * requests++) });
+  });
+  let requests = 0;
+  await open(page, origin + '/#/sources');
+  await expect(page.getByText(/ of 10,000 documents, [\d.]+ per second, about [\d.]+ (s|min) left/)).toBeVisible({ timeout: 15_000 });
+});
+
 test('a link that opens a client is one of those that are known', async ({ page, origin }) => {
   const links = ['javascript:attacked=1', 'cursor://other/mcp/install?name=x', 'vscode:extension/x', 'goose://recipe?x', 'file:///etc/passwd',
     'https://kiro.dev.evil.invalid/launch/mcp/add?name=x', ' vscode:mcp/install?x', null];

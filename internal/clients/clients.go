@@ -89,6 +89,8 @@ type Client struct {
 	local    bool     // the file of the user also has servers for each project
 	list     bool     // the servers are a list of objects with names
 	shape    shape
+	prompt   string      // how an entry names a token for which the client asks; "" if it does not ask
+	inputs   string      // the lines that a file in JSON has for that before its servers
 	link     installLink // nil if its documentation defines none
 }
 

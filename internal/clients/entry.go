@@ -115,8 +115,15 @@ func (c *Client) Entry(s Server) (entry []Member) {
 	return append(entry, how.extra...)
 }
 
+// placeholder stands for a token that the user writes into a file.
+const placeholder = "TOKEN"
+
 // Authorization returns the header with the token in an environment variable, as the
-// client expands it.
+// client expands it. For a client that reads no variables, it has what the client asks for
+// or what the user replaces.
 func (c *Client) Authorization(variable string) string {
+	if c.Variable == "" {
+		return "Bearer " + orElse(c.prompt, placeholder)
+	}
 	return "Bearer " + fmt.Sprintf(c.Variable, variable)
 }

@@ -47,27 +47,40 @@ func ShellWord(goos, s string) string {
 
 // A Guide tells people how to connect a client to a server that runs, on any machine.
 type Guide struct {
-	Command []string // of the client itself, or else of this program; nil if Instead says what to do
+	Command []string // of the client itself, or else of this program; nil if none does it
 	File    string   // where Snippet belongs, on each system
 	Snippet string   // the entry in the configuration
 	Next    string   // what the user does afterwards
-	Instead string   // what to do if the client cannot be connected so
+	Instead string   // why Command starts a server, or what is to do with Snippet; "" if nothing is
 
 	// Link opens the client and makes it ask whether to add the server; "" if its
 	// documentation defines no such link for the server. It contains no token.
 	Link string
 }
 
-// Guide returns how the client is connected to a server with a URL.
-func (c *Client) Guide(s Server) (Guide, error) {
-	if !c.HTTP || s.TokenEnv != "" && c.Variable == "" {
-		return Guide{Instead: c.Instead}, nil
+// Guide returns how the client is connected to a server with a URL. A client that only
+// starts servers itself is connected to one of its own for the sources.
+func (c *Client) Guide(s Server, sources []string) (Guide, error) {
+	if !c.HTTP {
+		if len(sources) == 0 {
+			sources = []string{"FOLDER"}
+		}
+		return Guide{Command: append([]string{"knowhow", "connect", c.Name}, sources...), Next: c.Next, Instead: c.Instead}, nil
 	}
 	f, _ := c.File(anyMachine("linux"), User)
 	f.Place.Name = s.Name
 	snippet, err := configfile.Set(f.Format, nil, f.Place, c.Entry(s))
 	if err != nil {
 		return Guide{}, err
+	}
+	if s.TokenEnv != "" && c.Variable == "" {
+		g := Guide{File: c.fileAnywhere(), Snippet: string(snippet), Next: c.Next,
+			Instead: "Replace " + placeholder + " by your token, in a file that only you can read."}
+		if c.prompt != "" {
+			g.Snippet = strings.Replace(g.Snippet, "{\n", "{\n"+c.inputs, 1)
+			g.Instead = c.Title + " asks for the token when it starts the server, and keeps it."
+		}
+		return g, nil
 	}
 	command := c.Verb.Add(c, s, User)
 	if command == nil {

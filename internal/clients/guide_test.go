@@ -2,6 +2,7 @@ package clients_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,13 +16,22 @@ func TestGuide(t *testing.T) {
 	for _, c := range clients.All() {
 		for _, token := range []string{"", "KNOWHOW_TOKEN"} {
 			s := clients.Server{Name: "docs", URL: "https://docs.example/mcp", TokenEnv: token}
-			g, err := c.Guide(s)
+			g, err := c.Guide(s, []string{"/srv/docs"})
 			if err != nil {
 				t.Errorf("%s: %v", c.Name, err)
 			}
-			if !c.HTTP || token != "" && c.Variable == "" {
-				if g.Instead == "" || g.Command != nil || g.Snippet != "" {
-					t.Errorf("%s cannot be connected, and has the guide %+v", c.Name, g)
+			if !c.HTTP {
+				if g.Instead == "" || !slices.Equal(g.Command, []string{"knowhow", "connect", c.Name, "/srv/docs"}) || g.Snippet != "" {
+					t.Errorf("%s starts servers itself, and has the guide %+v", c.Name, g)
+				}
+				continue
+			}
+			if token != "" && c.Variable == "" {
+				var entry any
+				err := json.Unmarshal([]byte(g.Snippet), &entry)
+				if err != nil || g.Instead == "" || g.Next == "" || g.Command != nil || !strings.Contains(g.Snippet, s.URL) ||
+					!strings.Contains(g.Snippet, `"Authorization": "Bearer `) || strings.Contains(g.Snippet, token) {
+					t.Errorf("%s reads no variables, and has the guide %+v, %v", c.Name, g, err)
 				}
 				continue
 			}
@@ -36,11 +46,54 @@ func TestGuide(t *testing.T) {
 		}
 	}
 	c, _ := clients.Find("claude-code")
-	g, err := c.Guide(clients.Server{Name: "knowhow", URL: "http://127.0.0.1:7411/mcp", TokenEnv: "KNOWHOW_TOKEN"})
+	g, err := c.Guide(clients.Server{Name: "knowhow", URL: "http://127.0.0.1:7411/mcp", TokenEnv: "KNOWHOW_TOKEN"}, nil)
 	want := c.Verb.Add(c, clients.Server{Name: "knowhow", URL: "http://127.0.0.1:7411/mcp", TokenEnv: "KNOWHOW_TOKEN"}, clients.User)
 	if err != nil || !slices.Equal(g.Command, want) ||
 		g.File != `~/.claude.json, on Windows %USERPROFILE%\.claude.json` || !strings.Contains(g.Snippet, "${KNOWHOW_TOKEN}") {
 		t.Errorf("the guide of Claude Code is %+v, %v", g, err)
+	}
+}
+
+// VS Code asks for a token, and Zed has it in its file.
+func TestGuideToken(t *testing.T) {
+	for name, want := range map[string]string{
+		"vscode": `{
+  "inputs": [
+    {
+      "type": "promptString",
+      "id": "knowhow",
+      "description": "Token of knowhow",
+      "password": true
+    }
+  ],
+  "servers": {
+    "docs": {
+      "type": "http",
+      "url": "https://docs.example/mcp",
+      "headers": {
+        "Authorization": "Bearer ${input:knowhow}"
+      }
+    }
+  }
+}
+`,
+		"zed": `{
+  "context_servers": {
+    "docs": {
+      "url": "https://docs.example/mcp",
+      "headers": {
+        "Authorization": "Bearer TOKEN"
+      }
+    }
+  }
+}
+`,
+	} {
+		c, _ := clients.Find(name)
+		g, err := c.Guide(clients.Server{Name: "docs", URL: "https://docs.example/mcp", TokenEnv: "KNOWHOW_TOKEN"}, nil)
+		if err != nil || g.Snippet != want {
+			t.Errorf("the entry of %s is %s, %v, want %s", name, g.Snippet, err, want)
+		}
 	}
 }
 
@@ -63,7 +116,7 @@ func TestLinks(t *testing.T) {
 	} {
 		c, _ := clients.Find(tc.client)
 		for token, want := range map[string]string{"": tc.without, "KNOWHOW_TOKEN": tc.with} {
-			g, err := c.Guide(clients.Server{Name: "docs", URL: "http://127.0.0.1:7411/mcp", TokenEnv: token})
+			g, err := c.Guide(clients.Server{Name: "docs", URL: "http://127.0.0.1:7411/mcp", TokenEnv: token}, nil)
 			if err != nil || g.Link != want {
 				t.Errorf("the link of %s with the token %q is %s, %v, want %s", tc.client, token, g.Link, err, want)
 			}

@@ -51,6 +51,15 @@ func All() []*Client {
 				"token, or connect without --token-env, add \"headers\": {\"Authorization\": \"Bearer ${input:knowhow}\"} to the " +
 				"entry, and \"inputs\": [{\"type\": \"promptString\", \"id\": \"knowhow\", \"description\": \"Token\", " +
 				"\"password\": true}] beside \"servers\".",
+			prompt: "${input:knowhow}", inputs: `  "inputs": [
+    {
+      "type": "promptString",
+      "id": "knowhow",
+      "description": "Token of knowhow",
+      "password": true
+    }
+  ],
+`,
 			Next:        "In VS Code, open the chat in agent mode and approve the server; \"MCP: List Servers\" shows it.",
 			NextProject: "VS Code asks whether you trust the server of a workspace.",
 			programs:    []string{"code"},

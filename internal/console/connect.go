@@ -11,7 +11,7 @@ type Client struct {
 	File    string `json:"file,omitempty"`    // where the snippet belongs
 	Snippet string `json:"snippet,omitempty"`
 	Next    string `json:"next,omitempty"`    // what to do afterwards
-	Instead string `json:"instead,omitempty"` // if the client cannot be connected so
+	Instead string `json:"instead,omitempty"` // why the command is another one, or what is to do with the snippet
 	Link    string `json:"link,omitempty"`    // opens the client, which asks whether to add the server
 	Docs    string `json:"docs"`              // address of its documentation
 }

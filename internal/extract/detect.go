@@ -111,12 +111,15 @@ func binaryName(name string) string {
 	return ""
 }
 
+// notPDF is what a file is that should be a PDF document by its name or its media type.
+const notPDF = "file that is not a PDF document, whatever its name is: save or download it again"
+
 // unread returns what a file with this extension is that is not opened, unless it is
 // a document; otherwise it returns "".
 func unread(ext string) string {
 	switch f := byExtension[ext]; {
 	case f.media == mediaPDF:
-		return "file that is not a PDF document, whatever its name is: save or download it again"
+		return notPDF
 	case f.kind == unreadFile:
 		return f.name
 	}
@@ -183,7 +186,7 @@ func binaryMedia(media string) string {
 	kind, _, _ := strings.Cut(media, "/")
 	switch {
 	case media == mediaPDF:
-		return "PDF document"
+		return notPDF
 	case kind == "image", kind == "audio", kind == "video", kind == "font":
 		return media
 	case strings.HasPrefix(media, "application/vnd."), media == "application/msword",

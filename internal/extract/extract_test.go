@@ -119,7 +119,7 @@ func TestExtractRefuses(t *testing.T) {
 	}{
 		{Input{Name: "a.pdf", Data: []byte("<html>404")}, "PDF"},
 		{Input{Name: "a.pdf"}, "PDF"},
-		{Input{Name: "report", MediaType: "application/pdf", Data: []byte("x")}, "PDF"},
+		{Input{Name: "report", MediaType: "application/pdf", Data: []byte("x")}, "file that is not a PDF document"},
 		{Input{Name: "a.bin", Data: zipOf(t, zipEntry{"a.txt", "a"})}, "ZIP"},
 		{Input{Name: "a.pages", Data: []byte("PK\x03\x04abc")}, "Pages"},
 		{Input{Name: "a.doc", Data: []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1abcd")}, "old format"},

@@ -9,6 +9,9 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/console"
 )
 
+// connectSources is how many sources the command for a client that starts its server has.
+const connectSources = 10
+
 // connect returns how clients are connected to the server at a URL without a path.
 func (s *Server) connect(ctx context.Context, url string) ([]console.Client, error) {
 	v := s.viewOf(ctx)
@@ -20,9 +23,18 @@ func (s *Server) connect(ctx context.Context, url string) ([]console.Client, err
 	if (v.caller != nil || s.o.Users.Token != "") && s.o.Users.Issuer == nil { // with an issuer, clients sign in
 		to.TokenEnv = s.o.TokenVariable
 	}
+	sources, err := v.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, src := range Indexed(sources) {
+		paths = append(paths, src.Path)
+	}
+	paths = paths[:min(len(paths), connectSources)]
 	var list []console.Client
 	for _, c := range clients.All() {
-		g, err := c.Guide(to)
+		g, err := c.Guide(to, paths)
 		if err != nil {
 			return nil, err
 		}

@@ -34,10 +34,10 @@ const CONNECT = (() => {
       c.installed ? el('span', {class: 'pill good'}, 'installed here') : null),
     el('div', {class: 'row'}, installButton(c), c.docs ? el('a', {href: c.docs, rel: 'noreferrer noopener', target: '_blank'},
       'Documentation of ' + (c.title || c.client)) : null),
+    c.instead ? el('p', {}, c.instead) : null,
     c.command ? block('Command', c.command, c) : null,
-    c.snippet ? block(c.file ? ['Or add to ', el('code', {class: 'path'}, c.file)] : 'Entry of the configuration', c.snippet, c) : null,
-    c.next ? el('p', {}, c.next) : null,
-    c.instead ? el('p', {}, c.instead) : null));
+    c.snippet ? block(c.file ? [c.command ? 'Or add to ' : 'Add to ', el('code', {class: 'path'}, c.file)] : 'Entry of the configuration', c.snippet, c) : null,
+    c.next ? el('p', {}, c.next) : null));
   }
 
   // installs are the beginnings of the addresses that open a client. They come from the

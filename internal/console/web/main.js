@@ -119,8 +119,9 @@ function askToken(message) {
   $('view').hidden = true;
   $('nav').replaceChildren();
   document.title = 'knowhow';
+  say('');
   announce('');
-  say(message, true);
+  sayProblem(message);
   $('ask-token').hidden = false;
   $('sign-out').hidden = true;
   $('token').focus();
@@ -132,6 +133,12 @@ function askToken(message) {
     $('use-token').classList.toggle('primary', !offered);
     if (button && document.activeElement === $('token') && !$('token').value) button.focus();
   });
+}
+
+// sayProblem says why a token is asked for.
+function sayProblem(message) {
+  $('ask-problem').textContent = message;
+  $('ask-problem').hidden = !message;
 }
 
 $('ask-token').addEventListener('submit', e => {
@@ -214,6 +221,6 @@ addEventListener('hashchange', show);
 addEventListener('pageshow', e => { if (e.persisted) location.reload(); }); // the user can be another one
 SIGN_ON.finish().then(async problem => {
   await show();
-  if (!$('ask-token').hidden) problem && say(problem, true);
-  else if (!location.hash) $('query').focus();
+  if (problem && !$('ask-token').hidden) sayProblem(problem);
+  else if (!location.hash && $('ask-token').hidden) $('query').focus();
 });

@@ -1,8 +1,11 @@
 // The knowledge base: notes and files that people and agents have added, their jobs, and
 // for callers who may write, adding, changing, moving and deleting them.
 const NOTES = (() => {
-  const base = '/kb/api/v1', pageOf = 50, shownText = 200000; // characters of a text at first
+  const base = '/kb/api/v1', pageOf = 50;
+  const shownText = 100000;                       // characters of a text that are shown at once
+  const edited = {characters: 500000, line: 20000, marks: 500}; // at most, in a text that is edited here
   const uploads = [];           // they go on while another view is shown
+  const notes = new Map();      // titles of notes, by the ID of the job that adds them
   const watched = new Map();    // jobs of this tab that run, with what to do after them
   let ui = null, timer = 0;
   let flush = () => {};         // keeps the draft that is being written at once
@@ -38,7 +41,8 @@ const NOTES = (() => {
   async function show(root, parameters, signal) {
     if (!ui) {
       ui = {root, jobs: el('section', {'aria-label': 'Jobs and uploads', class: 'jobs'}), main: el('div')};
-      root.replaceChildren(el('div', {class: 'page notes'}, ui.jobs, ui.main));
+      root.replaceChildren(el('div', {class: 'page notes'}, ui.main));
+      ui.clock = setInterval(() => { for (const t of root.querySelectorAll('time')) t.textContent = age(t.dateTime); }, 10000);
       for (const [name, f] of handlers) addEventListener(name, f);
     }
     ui.parameters = parameters;
@@ -56,6 +60,7 @@ const NOTES = (() => {
     flush();
     ui.root.classList.remove('dropping');
     clearTimeout(timer);
+    clearInterval(ui.clock);
     ui = null;
   }
 
@@ -96,13 +101,14 @@ const NOTES = (() => {
     const filter = el('input', {type: 'search', value: tag || '', maxlength: 200, placeholder: 'Tag', 'aria-label': 'Only documents with the tag'});
     const rows = list.documents.map(d => el('tr', {}, el('td', {class: 'title', dir: 'auto'}, el('a', {href: address('notes', {id: d.document_id})}, d.title || 'Untitled'),
       d.source_path && d.source_path !== d.title ? el('div', {class: 'soft path'}, d.source_path) : null),
-    el('td', {}, d.type), el('td', {}, el('a', {href: at({collection: collectionOf(d), start: ''})}, collectionOf(d))),
+    el('td', {}, kindOf(d.type)), el('td', {}, el('a', {href: at({collection: collectionOf(d), start: ''})}, collectionOf(d))),
     el('td', {class: 'tags'}, tagsOf(d).map(t => tagLink(t, collection))), el('td', {}, when(d.updated_at))));
-    const title = el('h1', {tabindex: -1}, 'Knowledge base');
+    const title = el('h1', {tabindex: -1}, 'Notes');
+    const focused = ui.jobs.contains(document.activeElement);
     setChildren(ui.main, el('div', {class: 'head'}, title, writes() ? el('div', {class: 'row push'},
       el('a', {class: 'button primary', href: address('notes', {edit: 'new', collection})}, 'New note'), fileButton(collection)) : null),
     writes() ? el('p', {class: 'soft only-wide'}, 'Files can also be dropped anywhere on this page.') : null,
-    newDraft(collection),
+    ui.jobs, newDraft(collection),
     el('div', {class: 'columns'},
       el('nav', {'aria-label': 'Collections'}, el('h2', {}, 'Collections'), el('ul', {class: 'choices'},
         link('All', !collection, {collection: '', start: ''}), names.collections.map(c => link(c, c === collection, {collection: c, start: ''}))),
@@ -113,12 +119,15 @@ const NOTES = (() => {
           : collection || tag ? 'Nothing has this collection and this tag.' : writes() ? 'Nothing has been added yet. Write a note, or upload a file.'
             : 'Nothing has been added yet that you may read.'),
         rows.length ? scroller('Notes and files', el('table', {class: 'documents'}, el('caption', {class: 'unseen'}, 'Notes and files'),
-          el('thead', {}, el('tr', {}, ['Title', 'Type', 'Collection', 'Tags', 'Changed'].map(h => el('th', {scope: 'col'}, h)))),
+          el('thead', {}, el('tr', {}, ['Title', 'Kind', 'Collection', 'Tags', 'Changed'].map(h => el('th', {scope: 'col'}, h)))),
           el('tbody', {}, rows))) : null,
         el('div', {class: 'row'}, start > 0 ? el('a', {class: 'button', href: at({start: Math.max(0, start - pageOf) || ''})}, 'Newer') : null,
           to < list.total ? el('a', {class: 'button', href: at({start: to})}, 'Older') : null))));
+    if (focused) ui.jobs.querySelector('summary')?.focus();
   }
 
+  // kindOf returns the name of a type of documents, as in the search.
+  const kindOf = type => ({note: 'Note', markdown: types.txt, text: types.txt, html: 'Web page', csv: 'CSV'})[type] || types[type] || type.toUpperCase();
   const when = time => time ? el('time', {datetime: time, title: new Date(time).toLocaleString()}, age(time)) : '';
   const tagLink = (t, collection) => el('a', {class: 'pill', href: address('notes', {tag: t, collection}), dir: 'auto'}, t);
 
@@ -138,27 +147,42 @@ const NOTES = (() => {
     const repeated = heading && heading[1] === d.title;
     if (repeated) text = text.slice(heading[0].length); // it is above the text
     const body = el('div', {class: 'document', dir: 'auto'}), rest = el('p'), trouble = el('div');
-    const draw = (n, plain) => {
-      const part = text.slice(0, n);
-      body.replaceChildren(markdown && !plain ? renderMarkdown(part, {link: () => null, level: repeated ? 1 : 2}) : el('div', {class: 'plain'}, part));
-      rest.replaceChildren(...n < text.length ? [el('button', {type: 'button', onclick: () => draw(Infinity, true)},
-        'Show all of the text (' + plural(text.length, 'character') + ')')] : []);
+    if (!text.trim()) body.append(el('p', {class: 'soft'}, 'There is no text in it. A search finds it by its title only.'));
+    let shown = 0;
+    const more = () => {
+      const to = partEnd(text, shown), part = withoutLongMarks(text.slice(shown, to));
+      body.append(markdown ? renderMarkdown(part, {link: () => null, level: repeated ? 1 : 2}) : renderPlain(part));
+      shown = to;
+      rest.replaceChildren(...to < text.length ? [el('button', {type: 'button', onclick: more}, 'Show more of the text'), ' ',
+        el('span', {class: 'soft'}, number(to) + ' of ' + plural(text.length, 'character') + ' are shown')] : []);
     };
-    draw(shownText);
+    if (text.trim()) more();
     const collection = collectionOf(d), title = el('h1', {dir: 'auto', tabindex: -1}, d.title || 'Untitled');
     setChildren(ui.main, back(collection), el('div', {class: 'head'}, title, mayWrite(collection) ? el('div', {class: 'row push'},
       el('a', {class: 'button primary', href: address('notes', {edit: d.document_id})}, d.type === 'note' ? 'Edit' : 'Tags and collection'),
       el('button', {type: 'button', class: 'danger', onclick: () => askDelete(d, trouble)}, 'Delete')) : null),
-    el('p', {class: 'soft'}, d.type, ' in ', el('a', {href: address('notes', {collection})}, collection), ' · changed ', when(d.updated_at),
+    el('p', {class: 'soft'}, kindOf(d.type), ' in ', el('a', {href: address('notes', {collection})}, collection), ' · changed ', when(d.updated_at),
       d.created_at && d.created_at !== d.updated_at ? [' · added ', when(d.created_at)] : null,
       d.source_path ? [' · ', el('span', {class: 'path', dir: 'auto'}, d.source_path)] : null),
     tagsOf(d).length ? el('p', {class: 'tags'}, tagsOf(d).map(t => tagLink(t))) : null,
     drafts.find(String(d.document_id)) ? el('p', {class: 'notice'}, 'This note has changes that are not saved. ',
       el('a', {href: address('notes', {edit: d.document_id})}, 'Go on with them')) : null,
-    trouble, body, rest);
+    ui.jobs, trouble, body, rest);
     document.title = (d.title || 'Untitled') + ' – knowhow';
     title.focus({preventScroll: true});
     scrollTo(0, 0);
+  }
+
+  // partEnd returns where the part of a text ends that begins at a position: at the end of
+  // a paragraph, of a line or of a word, if there is one.
+  function partEnd(text, from) {
+    const to = from + shownText, least = from + shownText / 2;
+    if (to >= text.length) return text.length;
+    for (const mark of ['\n\n', '\n', ' ']) {
+      const at = text.lastIndexOf(mark, to - mark.length);
+      if (at >= least) return at + mark.length;
+    }
+    return /[\udc00-\udfff]/.test(text[to]) ? to - 1 : to;
   }
 
   // find returns a document. If there is none, it says so and returns null.
@@ -169,13 +193,13 @@ const NOTES = (() => {
       if (e.status !== 404 && e.status !== 400) throw e;
       const draft = drafts.find(id);
       setChildren(ui.main, back(), el('h1', {tabindex: -1}, 'Not found'), el('p', {class: 'error'}, sentence(e.message)),
-        draft && draft.text && [el('p', {}, 'Your changes to it are not saved:'), el('pre', {class: 'plain', dir: 'auto'}, draft.text),
-          el('p', {}, copyButton(draft.text, 'Copy the text'))]);
+        draft && draft.text && [el('p', {}, 'Your changes to it are not saved:'), el('div', {class: 'document'}, renderPlain(withoutLongMarks(draft.text.slice(0, shownText)))),
+          el('div', {class: 'row'}, saveAsNew(id, draft), copyButton(draft.text, 'Copy the text'))]);
       return null;
     }
   }
 
-  const back = collection => el('p', {}, el('a', {href: address('notes', {collection})}, '← ' + (collection || 'Knowledge base')));
+  const back = collection => el('p', {}, el('a', {href: address('notes', {collection})}, '← ' + (collection || 'Notes')));
 
   // confirmation asks a question in a dialog and returns whether it was answered with
   // the button.
@@ -221,9 +245,29 @@ const NOTES = (() => {
     flush = () => { keep.cancel(); store(); };
     signal.addEventListener('abort', () => { flush(); flush = () => {}; }, {once: true});
     const preview = el('div', {class: 'preview document', dir: 'auto', 'aria-label': 'Preview', role: 'region', tabindex: 0});
-    const render = debounce(() => { if (!preview.hidden) preview.replaceChildren(renderMarkdown(draft.text.slice(0, shownText), {link: () => null})); }, 200);
+    const render = debounce(() => { if (!preview.hidden) preview.replaceChildren(renderMarkdown(withoutLongMarks(draft.text.slice(0, shownText)), {link: () => null})); }, 200);
     const note = (name, value) => { draft[name] = value; keep(); if (name === 'text') render(); };
-    const text = el('textarea', {id: 'note-text', rows: 18, value: draft.text, dir: 'auto', spellcheck: 'true', oninput: e => note('text', e.target.value)});
+    const tooLong = draft.text.length > edited.characters || longestLine(draft.text) > edited.line || new RegExp('\\p{M}{' + edited.marks + '}', 'u').test(draft.text);
+    const text = tooLong ? textByFile() : el('textarea', {id: 'note-text', rows: 18, value: draft.text, dir: 'auto', spellcheck: 'true', oninput: e => note('text', e.target.value)});
+    // textByFile returns what changes a text that would make the browser stop for long.
+    function textByFile() {
+      const chosen = el('p', {class: 'soft', role: 'status'});
+      const download = () => {
+        const url = URL.createObjectURL(new Blob([draft.text], {type: 'text/markdown'}));
+        el('a', {href: url, download: 'note-' + id + '.md'}).click();
+        setTimeout(() => URL.revokeObjectURL(url), 60000);
+      };
+      return el('div', {class: 'notice'}, el('p', {}, 'The text of ' + plural(draft.text.length, 'character') + ', or a line of it, is too long to be edited in a browser. ' +
+        'Download it, change it in an editor, and choose the changed file.'),
+      el('div', {class: 'row'}, el('button', {type: 'button', onclick: download}, 'Download the text'),
+        el('input', {id: 'note-text', type: 'file', accept: '.md,.txt,text/*', onchange: async e => {
+          const file = e.target.files[0];
+          if (!file) return;
+          if (file.size > 4 * 2 ** 20) return void (chosen.textContent = 'The file has ' + bytes(file.size) + ', and a note has at most 4 MB.');
+          note('text', await file.text());
+          chosen.textContent = file.name + ' replaces the text when you save.';
+        }})), chosen);
+    }
     const title = el('input', {id: 'note-title', value: draft.title, maxlength: 1000, dir: 'auto', placeholder: 'The first heading or line', oninput: e => note('title', e.target.value)});
     const collection = el('input', {id: 'note-collection', value: draft.collection, maxlength: 100, list: 'note-collections', pattern: '[A-Za-z0-9_.\\-]+', required: true,
       title: 'Letters, digits, _, . and -', oninput: e => note('collection', e.target.value)});
@@ -266,25 +310,31 @@ const NOTES = (() => {
           else go('notes', {id});
         }
       } catch (e) {
+        if (e.status === 404 && !isNew) return deleted();
         problem(trouble, e);
-        if (e.status !== 401) append(trouble, ' The text is kept in this tab.');
+        if (isText) append(trouble, ' The text is kept in this tab.');
       } finally {
         save.disabled = false;
         save.textContent = 'Save';
       }
     };
-    const conflict = () => {
+    const choose = (...choices) => {
       trouble.className = 'error notice';
       trouble.setAttribute('role', 'alert');
-      trouble.replaceChildren(el('p', {}, 'The document was changed by someone else after you opened it. ', el('a', {href: address('notes', {id}), target: '_blank', rel: 'noopener'},
+      setChildren(trouble, choices);
+      trouble.scrollIntoView({block: 'nearest'});
+    };
+    const discardButton = to => el('button', {type: 'button', onclick: () => { discard(); to(); }}, isText ? 'Discard mine' : 'Back to the list');
+    const deleted = () => choose(el('p', {}, 'The document was deleted after you opened it. ', isText ? 'Your text is kept in this tab.' : ''),
+      el('div', {class: 'row'}, isText ? saveAsNew(id, draft, () => { keep.cancel(); flush = () => {}; }) : null, isText ? copyButton(() => draft.text, 'Copy the text') : null,
+        discardButton(() => go('notes', {collection: stored.collection}))));
+    const conflict = () => choose(el('p', {}, 'The document was changed by someone else after you opened it. ', el('a', {href: address('notes', {id}), target: '_blank', rel: 'noopener'},
         'Look at the other version'), ', then choose.'), el('div', {class: 'row'},
         el('button', {type: 'button', class: 'danger', onclick: () => submit(true)}, 'Replace it with mine'),
         el('button', {type: 'button', onclick: () => { discard(); leave(); }}, 'Discard mine')));
-      trouble.scrollIntoView({block: 'nearest'});
-    };
     const field = (input, name, hint) => el('div', {class: 'field'}, el('label', {for: input.id}, name), input, hint ? el('p', {class: 'soft'}, hint) : null);
     const heading = el('h1', {tabindex: -1}, isNew ? 'New note' : isText ? 'Edit the note' : 'Tags and collection');
-    setChildren(ui.main, back(isNew ? '' : stored.collection), heading, changed() ? el('p', {class: 'notice'}, 'These changes are not saved yet.') : '',
+    setChildren(ui.main, back(isNew ? '' : stored.collection), heading, ui.jobs, changed() ? el('p', {class: 'notice'}, 'These changes are not saved yet. Save stores them, Cancel discards them.') : '',
       el('form', {class: 'editor', onsubmit: e => { e.preventDefault(); submit(false); }},
         isText ? [field(title, 'Title'), el('div', {class: 'field'}, el('div', {class: 'head'}, el('label', {for: 'note-text'}, 'Text in Markdown'), toggle),
           el('div', {class: 'split'}, text, preview))] : el('p', {dir: 'auto'}, old.title),
@@ -300,12 +350,32 @@ const NOTES = (() => {
     if (isText) text.focus(); else heading.focus();
   }
 
+  // saveAsNew returns a button that saves the draft of a document that is gone as a new note.
+  function saveAsNew(id, draft, then) {
+    if (!writes()) return null;
+    const trouble = el('div'), button = el('button', {type: 'button', class: 'primary', onclick: async () => {
+      button.disabled = true;
+      try {
+        await addNote(draft);
+        if (then) then();
+        drafts.drop(id);
+        announce('Saved');
+        go('notes', {collection: draft.collection});
+      } catch (e) {
+        problem(trouble, e);
+        button.disabled = false;
+      }
+    }}, 'Save as a new note');
+    return [button, trouble];
+  }
+
   const linesOf = text => [...new Set(text.split('\n').map(t => t.trim()).filter(Boolean))];
 
   async function addNote(draft) {
     const note = {type: 'note', text: draft.text, tags: [tagOf(draft.collection.trim()), ...linesOf(draft.tags)]};
     if (draft.title.trim()) note.title = draft.title.trim();
     const {job_id: job} = await send('POST', base + '/jobs', note);
+    notes.set(job, draft.title.trim() || draft.text.trim().split('\n')[0].replace(/^#+ /, '').slice(0, 100));
     watch(job, 'The note');
   }
 
@@ -362,7 +432,7 @@ const NOTES = (() => {
   function add(files, collection) {
     const target = collection && mayWrite(collection) ? collection : mayWrite('documents') ? 'documents' : Array.isArray(state.user.write) ? state.user.write[0] : 'documents';
     for (const file of files) {
-      const u = {file, name: file.name, collection: target, state: 'waiting', sent: 0};
+      const u = {file, name: file.name, collection: target, state: 'waiting', sent: 0, added: new Date().toISOString()};
       if (state.maxUpload && file.size > state.maxUpload) Object.assign(u, {state: 'failed', error: 'The file has ' + bytes(file.size) + ', at most ' + bytes(state.maxUpload) + ' are accepted: split it.', final: true});
       uploads.unshift(u);
     }
@@ -385,7 +455,7 @@ const NOTES = (() => {
       u.state = 'stored';
       u.job = job;
       watch(job, u.name, j => {
-        Object.assign(u, j.status === 'done' ? {state: 'done', document: j.document_id} : {state: 'failed', error: j.error, final: true});
+        Object.assign(u, j.status === 'done' ? {state: 'done', document: j.document_id} : {state: 'failed', error: reasonOf(j), final: true});
         drawJobs();
       });
     } catch (e) {
@@ -453,12 +523,12 @@ const NOTES = (() => {
   async function loadJobs() {
     const before = jobs, first = !loaded;
     loaded = true;
-    jobs = (await api.get(base + '/jobs?limit=20')).jobs;
+    jobs = (await api.get(base + '/jobs?limit=20')).jobs.filter(j => !removed().includes(j.job_id));
     for (const j of jobs) {
       const w = watched.get(j.job_id);
       if (!w || j.status !== 'done' && j.status !== 'failed') continue;
       watched.delete(j.job_id);
-      announce(j.status === 'done' ? w.name + ' is stored' : w.name + ' could not be stored: ' + j.error);
+      announce(j.status === 'done' ? w.name + ' is stored' : w.name + ' could not be stored: ' + reasonOf(j));
       if (w.then) w.then(j);
     }
     drawJobs();
@@ -469,6 +539,17 @@ const NOTES = (() => {
     if (watched.size || ui && jobs.some(active)) timer = setTimeout(look, document.hidden ? 5000 : 700);
   }
 
+  // Failed jobs that are removed from the list of this tab. The server keeps all for some time.
+  const removed = () => { try { return JSON.parse(sessionStorage.getItem('removed jobs')) || []; } catch { return []; } };
+
+  function removeJob(id) {
+    sessionStorage.setItem('removed jobs', JSON.stringify(removed().concat(id).slice(-100)));
+    jobs = jobs.filter(j => j.job_id !== id);
+    drawJobs();
+  }
+
+  const reasonOf = j => j.error.replace(/^extracting text: /, '');
+
   const active = j => j.status === 'queued' || j.status === 'running';
   const states = {queued: 'waiting', running: 'being read', done: 'done', failed: 'failed', waiting: 'waiting', sending: 'sending', stored: 'being read'};
 
@@ -476,9 +557,9 @@ const NOTES = (() => {
     if (!ui) return;
     const mine = new Set(uploads.map(u => u.job).filter(Boolean)), open = ui.jobs.querySelector('details')?.open;
     const rows = uploads.map(uploadRow).concat(jobs.filter(j => !mine.has(j.job_id)).map(j => el('tr', {},
-      el('td', {dir: 'auto'}, j.document_id ? el('a', {href: address('notes', {id: j.document_id})}, j.filename || 'Note') : j.filename || 'Note'),
+      el('td', {dir: 'auto'}, j.document_id ? el('a', {href: address('notes', {id: j.document_id})}, j.filename || notes.get(j.job_id) || 'A note') : j.filename || notes.get(j.job_id) || 'A note'),
       el('td', {class: j.status === 'failed' ? 'error' : ''}, active(j) ? [el('progress', {'aria-label': states[j.status]}), ' '] : null, states[j.status] || j.status,
-        j.error ? ': ' + sentence(j.error) : ''), el('td', {}, when(j.created_at)))));
+        j.error ? [': ' + sentence(reasonOf(j)), ' ', el('button', {type: 'button', class: 'small', onclick: () => removeJob(j.job_id)}, 'Remove')] : null), el('td', {}, when(j.created_at)))));
     const working = uploads.filter(u => u.state !== 'done' && u.state !== 'failed').length + jobs.filter(j => active(j) && !mine.has(j.job_id)).length;
     const failed = uploads.filter(u => u.state === 'failed').length + jobs.filter(j => j.status === 'failed' && !mine.has(j.job_id)).length;
     const text = [working ? number(working) + ' in progress' : '', failed ? number(failed) + ' failed' : ''].filter(Boolean).join(', ');
@@ -494,7 +575,7 @@ const NOTES = (() => {
   }
 
   function uploadRow(u) {
-    let shown = [states[u.state]];
+    let shown = [u.state === 'done' && u.file.size === 0 ? 'done, but the file is empty: a search finds it by its name only' : states[u.state]];
     if (u.state === 'sending') {
       u.bar = el('progress', {max: 1, value: u.sent, 'aria-label': 'Sending ' + u.name});
       u.text = el('span', {}, Math.round(u.sent * 100) + ' %');
@@ -502,11 +583,11 @@ const NOTES = (() => {
     } else if (u.state === 'stored') shown = [el('progress', {'aria-label': states.stored}), ' ', states.stored];
     else if (u.state === 'failed') {
       shown = [sentence(u.error || 'failed'), ' ', u.final ? null : el('button', {type: 'button', class: 'small', onclick: () => { u.state = 'waiting'; u.sent = 0; next(); }}, 'Try again'), ' ',
-        el('button', {type: 'button', class: 'small', onclick: () => { uploads.splice(uploads.indexOf(u), 1); drawJobs(); }}, 'Remove')];
+        el('button', {type: 'button', class: 'small', onclick: () => { uploads.splice(uploads.indexOf(u), 1); if (u.job) removeJob(u.job); else drawJobs(); }}, 'Remove')];
     }
     return el('tr', {}, el('td', {dir: 'auto'}, u.document ? el('a', {href: address('notes', {id: u.document})}, u.name) : u.name,
       el('span', {class: 'soft'}, ' · ' + bytes(u.file.size) + ' to ' + u.collection)),
-    el('td', {class: u.state === 'failed' ? 'error' : ''}, shown), el('td', {}, 'now'));
+    el('td', {class: u.state === 'failed' ? 'error' : ''}, shown), el('td', {}, when(u.added)));
   }
 
   return {name: 'notes', title: 'Notes', available: s => Boolean(s) && (s.tools || []).includes('kb'), show, hide, unsaved, confirmation};

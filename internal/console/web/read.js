@@ -2,6 +2,7 @@
 
 const readChars = 16000;   // of a part
 const before = 12000;      // bytes before a passage, at most
+const longest = 20000;     // bytes of a passage that is marked, at most: more is no passage
 const listedPages = 2000;
 const held = 64000;        // characters of an unfinished block that wait for the next part
 
@@ -68,8 +69,9 @@ async function showDocument(root, p, signal) {
   const body = el('div', {class: 'body'}), earlier = el('p', {class: 'more'}), later = el('p', {class: 'more'});
   let laidOut = null; // whether the letters have one width
   let start = 0, end = 0, rest = '', last = false; // what is shown, in bytes; the text that waits; whether it ends the document
+  const lengthOf = p => Math.min(Number(p.len) || 0, longest);
   const offsetOf = p => Number(p.at) || (pages.find(page => page.label === p.page) || sections.find(s => s.anchor === p.heading) || {}).offset || 0;
-  let at = offsetOf(p), length = Number(p.len) || 0;
+  let at = offsetOf(p), length = lengthOf(p);
 
   const read = async (from, maxChars) => {
     const r = await tool('read_content', {docId: id, from, maxChars});
@@ -212,7 +214,7 @@ async function showDocument(root, p, signal) {
       actions, earlier, body, later, !isWide() && similar)));
   const goTo = to => {
     at = offsetOf(to);
-    length = Number(to.len) || 0;
+    length = lengthOf(to);
     if (at < start || at >= end && !last) return false;
     const mark = to.page && !length && body.querySelector('[data-page="' + at + '"]');
     const all = Array.from(body.querySelectorAll('[data-offset]'));

@@ -86,6 +86,13 @@ function renderCode(text, language) {
   return el('pre', {class: 'code', tabindex: '0'}, el('code', null, renderTokens(text, (language || '').toLowerCase())));
 }
 
+// withoutLongMarks returns a text in which at most 100 of the marks that follow one another
+// are left, such as accents on one letter: the time that browsers take to draw them grows
+// with the square of their number.
+function withoutLongMarks(text) {
+  return text.replace(/(\p{M}{100})\p{M}+/gu, '$1…');
+}
+
 // renderPlain returns paragraphs whose lines stay. A text that is laid out needs letters
 // of one width.
 function renderPlain(text, laidOut) {

@@ -4,6 +4,8 @@
 const SIGN_ON = (() => {
   const path = '/console/sign-on';
   let provided = false; // whether the server has accepted tokens of a provider, as far as it is known
+  let accepted = sessionStorage.getItem('owner') === null ? null : sessionStorage.getItem('token'); // the token that the server accepted last
+  let last = {};        // the token that was refused last, with the error
   let renewing = null;  // the promise of a renewal that is running
 
   // The storage of the tab has the token (token), for a token of the provider what renews
@@ -64,7 +66,14 @@ const SIGN_ON = (() => {
   // token. challenge is its header WWW-Authenticate.
   function refused(challenge, token) {
     provided = /resource_metadata=/.test(challenge || '');
-    return new Unauthorized(!token ? '' : read('sign-on') ? 'Your sign-on has ended. Sign in again.' : 'This token is wrong.');
+    if (!token) return new Unauthorized('');
+    if (token === last.token) return last.error; // of another request, before the token was dropped
+    const kept = NOTES.unsaved(true) ? ' What you have not saved is kept in this tab.' : '';
+    const error = new Unauthorized((read('sign-on') ? 'Your sign-on has ended. Sign in again.'
+      : token === accepted ? 'This token is no longer accepted. Enter it again, or ask for a new one.'
+        : 'This token is wrong. Enter all of it, or ask whoever runs this server for yours.') + kept);
+    last = {token, error};
+    return error;
   }
 
   // offer shows in a place how people sign in, if they can. It returns the button, or null.
@@ -163,6 +172,7 @@ const SIGN_ON = (() => {
   function belongs(name) {
     const owner = name && (/\..*\./.test(sessionStorage.getItem('token') || '') ? 'provider ' : 'server ') + name;
     const before = sessionStorage.getItem('owner');
+    accepted = sessionStorage.getItem('token');
     sessionStorage.setItem('owner', owner);
     if (!before || before === owner) return true;
     forget('token', 'sign-on', 'owner');

@@ -9,7 +9,7 @@ const SOURCES = (() => {
   function show(root, parameters, signal) {
     if (!ui) {
       ui = {summary: el('p', {class: 'soft'}), live: el('p', {class: 'live', role: 'status'}), list: el('ol', {class: 'sources'}),
-        vectors: el('div'), end: el('div'), cards: new Map()};
+        vectors: el('div'), end: el('div'), cards: new Map(), progress: new Map()};
       root.replaceChildren(el('div', {class: 'page'}, el('div', {class: 'head'}, el('h1', {tabindex: -1}, 'Sources'), ui.live),
         ui.summary, ui.vectors, ui.list, ui.end));
       listen();
@@ -95,6 +95,17 @@ const SOURCES = (() => {
 
   const duration = s => s < 90 ? Math.ceil(s) + ' s' : s < 5400 ? Math.round(s / 60) + ' min' : (s / 3600).toFixed(1) + ' h';
 
+  // rateOf returns how many documents of a source have been indexed in a second, in the last
+  // 20 seconds in which the page was shown; 0 until that is known.
+  function rateOf(label, p) {
+    const now = performance.now(), all = ui.progress.get(label) || [];
+    if (all.length && all.at(-1).done > p.done) all.length = 0; // it has begun anew
+    all.push({now, done: p.done});
+    while (all.length > 2 && now - all[0].now > 20000) all.shift();
+    ui.progress.set(label, all);
+    return now - all[0].now < 2000 ? 0 : (p.done - all[0].done) / (now - all[0].now) * 1000;
+  }
+
   // counts returns texts such as "3 binary" with the greatest number first.
   const counts = of => Object.entries(of || {}).sort((a, b) => b[1] - a[1]).map(([reason, n]) => number(n) + ' ' + reason);
 
@@ -133,12 +144,12 @@ const SOURCES = (() => {
       el('div', {class: 'head'}, el('h2', {}, s.label), el('span', {class: 'pill'}, kinds[s.kind] || s.kind || 'Folder'),
         el('span', {class: 'pill ' + status[1]}, status[0]),
         searchable ? el('a', {href: address('search', {in: s.label}), class: 'push'}, 'Search', el('span', {class: 'unseen'}, ' in ' + s.label)) : null),
-      el('p', {class: 'soft path', dir: 'auto'}, s.path),
+      s.path === s.label ? null : el('p', {class: 'soft path', dir: 'auto'}, s.path),
       s.description ? el('p', {dir: 'auto'}, s.description) : null,
     ];
     if (s.indexing) {
-      const p = s.indexing, text = number(p.done) + ' of ' + plural(p.total, 'document') + (p.rate >= 0.05 ? ', ' +
-        (p.rate < 10 ? p.rate.toFixed(1) : number(Math.round(p.rate))) + ' in a second, about ' + duration((p.total - p.done) / p.rate) + ' left' : '');
+      const p = s.indexing, rate = rateOf(s.label, p), text = number(p.done) + ' of ' + plural(p.total, 'document') + (rate >= 0.05 ? ', ' +
+        (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))) + ' per second, about ' + duration((p.total - p.done) / rate) + ' left' : '');
       parts.push(el('p', {class: 'progress'}, bar(p, text), ' ', text));
     }
     if (s.incomplete) parts.push(el('p', {class: 'error'}, sentence(s.incomplete)));
@@ -155,7 +166,7 @@ const SOURCES = (() => {
       parts.push(el('p', {class: 'soft'}, s.kind === 'fess' ? 'A Fess server answers each search. Its documents are not in the index of this server.'
         : s.kind === 'datasets' ? datasetsText(s)
           : 'Notes and files that people and agents have added.', s.kind === 'kb' && NOTES.available(state)
-          ? [' ', el('a', {href: address('notes')}, 'Open the knowledge base')] : null));
+          ? [' ', el('a', {href: address('notes')}, 'Open the notes')] : null));
     }
     if (s.datasets) parts.push(el('ul', {class: 'datasets'}, s.datasets.map(d => aboutDataset(s, d, fact, searchable))));
     if (s.moreDatasets) parts.push(el('p', {class: 'soft'}, 'and ' + plural(s.moreDatasets, 'dataset') + ' more'));
