@@ -1,4 +1,4 @@
-import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, hit, open, query, search, test, violations } from './console.mjs';
 import { folder, indexed } from './server.mjs';
@@ -278,4 +278,22 @@ test('a passage that begins inside of a block of code is shown as code up to its
   expect(await whole('ls -l\n```\n\nText\n\n```bash\nx\n```')).toBe('```\nls -l\n```\n\nText\n\n```bash\nx\n```');
   expect(await whole('```\nText\n\n| a |')).toBe('\nText\n\n| a |');
   expect(await whole('Text\n```\nls')).toBe('Text\n```\nls');
+});
+
+test('slides are called slides, and each has its title once', async ({ page, servers }) => {
+  const work = folder('slides');
+  copyFileSync('internal/extract/testdata/documents/python-pptx.pptx', path.join(work, 'launch.pptx'));
+  const server = await servers.start([work]);
+  await indexed(server);
+  await open(page, server.url + '/#/search?q=budget');
+  await expect(page.locator('.hit').first()).toContainText('Slide 2: Budget');
+  await expect(page.locator('.hit').first()).not.toContainText(/page \d/i);
+  await expect(page.locator('.hit').first()).not.toContainText('slide 1'); // its heading names it
+  await page.getByRole('main').getByRole('link', { name: 'Slide 1: Launch plan' }).click();
+  await expect(page.getByRole('article').getByText('Slide 2')).toHaveCount(1);
+  await expect(page.getByRole('heading', { name: 'Slide 2: Budget' })).toBeInViewport();
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Slide 3 (hidden)' }).click();
+  await expect(page.getByRole('heading', { name: 'Slide 3 (hidden)' })).toBeInViewport();
+  await expect(page.getByRole('heading', { name: 'Slide 3 (hidden)' })).toBeFocused();
+  await expect(page.getByRole('button', { name: 'Original' })).toBeVisible(); // the last request
 });

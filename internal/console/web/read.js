@@ -59,10 +59,11 @@ async function showDocument(root, p, signal) {
   // pageAddress returns the address of a page. Its label may be that of a page before.
   const pageAddress = page => address('read', Object.assign({}, here, {page: page.label, at: pages.find(o => o.label === page.label) === page ? '' : page.offset}));
   const pageMark = (page, title) => el('h2', {class: 'page-mark', 'data-page': page.offset, dir: 'auto'}, el('a', {href: pageAddress(page)}, title || pageWord + ' ' + page.label));
-  // titleOf returns the line at the beginning of a text that names its page; "" for none.
+  // titleOf returns the line at the beginning of a text that names its page, with the blank
+  // lines after it; "" for none.
   const titleOf = (page, text) => {
     const name = pageWord + ' ' + page.label;
-    return text.startsWith(name) && !/^[\p{L}\p{N}]/u.test(text.slice(name.length)) ? /^[^\n]*\n?/.exec(text)[0] : '';
+    return text.startsWith(name) && !/^[\p{L}\p{N}]/u.test(text.slice(name.length)) ? /^[^\n]*\n*/.exec(text)[0] : '';
   };
 
   const options = {level: 2, link};
