@@ -92,6 +92,7 @@ test('the text of a note that was deleted meanwhile becomes a new note', async (
   await page.getByRole('button', { name: 'Save' }).click();
   await row(page, 'Lunch').getByRole('link', { name: 'Lunch' }).click();
   await expect(page.getByRole('cell', { name: '1' })).toHaveCSS('padding-left', '9.6px');
+  await expect(page.getByRole('columnheader', { name: 'a' })).toHaveCSS('font-size', '16px');
   await page.getByRole('link', { name: 'Edit' }).click();
   const text = page.getByLabel('Text in Markdown'), collection = page.getByLabel('Collection'), tags = page.getByLabel('Tags');
   await text.fill('At one, with quinces.');

@@ -25,6 +25,7 @@ test('the sources are shown live, with what is left out', async ({ page, servers
   await expect(source.getByText('1 to 50 of 121')).toBeVisible();
   await source.getByRole('link', { name: 'Next' }).click();
   await expect(source.getByText('51 to 100 of 121')).toBeVisible();
+  await expect(paths.last()).toContainText('begins with a dot');
   await page.goBack();
   await expect(source.getByText('1 to 50 of 121')).toBeVisible();
   await source.getByRole('searchbox').fill('photo');

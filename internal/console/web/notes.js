@@ -6,6 +6,7 @@ const NOTES = (() => {
   const edited = {characters: 500000, line: 20000, marks: 500}; // at most, in a text that is edited here
   const uploads = [];           // they go on while another view is shown
   const notes = new Map();      // titles of notes, by the ID of the job that adds them
+  const titles = new Map();     // those of the list, by the ID of the document
   const watched = new Map();    // jobs of this tab that run, with what to do after them
   let ui = null, timer = 0;
   let flush = () => {};         // keeps the draft that is being written at once
@@ -96,6 +97,7 @@ const NOTES = (() => {
     const [list, names] = await Promise.all([api.get(base + '/documents?' + query, {signal}), api.get(base + '/collections', {signal})]);
     if (start > 0 && list.documents.length === 0 && list.total > 0) return go('notes', {collection, tag}, true);
     const to = start + list.documents.length;
+    for (const d of list.documents) titles.set(d.document_id, d.title);
     const at = values => address('notes', Object.assign({collection, tag}, values));
     const link = (name, current, values) => el('li', {}, el('a', {href: at(values), 'aria-current': current ? 'true' : null, dir: 'auto'}, name));
     const filter = el('input', {type: 'search', value: tag || '', maxlength: 200, placeholder: 'Tag', 'aria-label': 'Only documents with the tag'});
@@ -123,6 +125,7 @@ const NOTES = (() => {
           el('tbody', {}, rows))) : null,
         el('div', {class: 'row'}, start > 0 ? el('a', {class: 'button', href: at({start: Math.max(0, start - pageOf) || ''})}, 'Newer') : null,
           to < list.total ? el('a', {class: 'button', href: at({start: to})}, 'Older') : null))));
+    drawJobs();
     if (focused) ui.jobs.querySelector('summary')?.focus();
   }
 
@@ -548,6 +551,7 @@ const NOTES = (() => {
     drawJobs();
   }
 
+  const nameOf = j => j.filename || notes.get(j.job_id) || titles.get(j.document_id) || 'A note';
   const reasonOf = j => j.error.replace(/^extracting text: /, '');
 
   const active = j => j.status === 'queued' || j.status === 'running';
@@ -557,7 +561,7 @@ const NOTES = (() => {
     if (!ui) return;
     const mine = new Set(uploads.map(u => u.job).filter(Boolean)), open = ui.jobs.querySelector('details')?.open;
     const rows = uploads.map(uploadRow).concat(jobs.filter(j => !mine.has(j.job_id)).map(j => el('tr', {},
-      el('td', {dir: 'auto'}, j.document_id ? el('a', {href: address('notes', {id: j.document_id})}, j.filename || notes.get(j.job_id) || 'A note') : j.filename || notes.get(j.job_id) || 'A note'),
+      el('td', {dir: 'auto'}, j.document_id ? el('a', {href: address('notes', {id: j.document_id})}, nameOf(j)) : nameOf(j)),
       el('td', {class: j.status === 'failed' ? 'error' : ''}, active(j) ? [el('progress', {'aria-label': states[j.status]}), ' '] : null, states[j.status] || j.status,
         j.error ? [': ' + sentence(reasonOf(j)), ' ', el('button', {type: 'button', class: 'small', onclick: () => removeJob(j.job_id)}, 'Remove')] : null), el('td', {}, when(j.created_at)))));
     const working = uploads.filter(u => u.state !== 'done' && u.state !== 'failed').length + jobs.filter(j => active(j) && !mine.has(j.job_id)).length;

@@ -3,13 +3,18 @@
 const SOURCES = (() => {
   const kinds = {folder: 'Folder', repository: 'Repository', site: 'Web site', fess: 'Fess domain', datasets: 'Datasets', kb: 'Notes'};
   const pageOf = 50; // left-out paths
+
+  // meanings says what reasons mean that have no message of their own.
+  const meanings = {hidden: 'the name of the file, or of a folder above it, begins with a dot', empty: 'it has no text and no title, and is indexed when it gets text',
+    'without text': 'an image, a program or another file whose text cannot be read', 'excluded by ignore files': 'a .gitignore or .ignore file excludes it; --no-ignore turns that off',
+    'excluded by patterns': 'a pattern of --exclude matches it', 'not matched by the patterns to include': 'no pattern of --include matches it'};
   let ui = null;   // elements; null while another view is shown
   let ends = null; // ends the events
 
   function show(root, parameters, signal) {
     if (!ui) {
       ui = {summary: el('p', {class: 'soft'}), live: el('p', {class: 'live', role: 'status'}), list: el('ol', {class: 'sources'}),
-        vectors: el('div'), end: el('div'), cards: new Map(), progress: new Map()};
+        vectors: el('div'), end: el('div', {class: 'after'}), cards: new Map(), progress: new Map()};
       root.replaceChildren(el('div', {class: 'page'}, el('div', {class: 'head'}, el('h1', {tabindex: -1}, 'Sources'), ui.live),
         ui.summary, ui.vectors, ui.list, ui.end));
       listen();
@@ -223,7 +228,7 @@ const SOURCES = (() => {
         : number(start + 1) + ' to ' + number(to) + ' of ' + number(page.total);
       table.hidden = page.paths.length === 0;
       rows.replaceChildren(...page.paths.map(p => el('tr', {}, el('td', {dir: 'auto', class: 'path'}, p.path), el('td', {}, p.reason),
-        el('td', {dir: 'auto'}, p.message ? sentence(p.message) : ''))));
+        el('td', {dir: 'auto'}, sentence(p.message || meanings[p.reason] || '')))));
       const link = (name, at) => el('a', {class: 'button', href: address('sources', {source: label, q: parameters.q, start: at})}, name);
       setChildren(pages, start > 0 && link('Previous', Math.max(0, start - pageOf)), to < page.total && link('Next', to));
     };
