@@ -104,6 +104,7 @@ test('notes of long lines and of many marks do not stop the page', async ({ page
   await page.getByLabel('Text in Markdown').setInputFiles({ name: 'line.md', mimeType: 'text/markdown', buffer: Buffer.from('# Line of a heron\n\nIt is short now.\n') });
   await expect(page.getByText('line.md replaces the text when you save.')).toBeVisible();
   await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByRole('link', { name: 'Edit' })).toBeVisible(); // it is saved
   await expect(page.getByText('It is short now.')).toBeVisible();
 });
 
