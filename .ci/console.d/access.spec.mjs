@@ -92,6 +92,15 @@ test('users see what they may read and nothing else, also when their rights chan
   await expect(page.locator('body')).not.toContainText('Secret salaries');
 });
 
+test('a user who may write to a collection and not read it adds notes to it', async ({ page, servers, expected }) => {
+  expected.push(refused);
+  const data = folder('data'), wim = access(data, 'add', 'wim', '--write', 'inbox');
+  const server = await servers.start(['--tools', 'search,kb', 'kb'], { data });
+  await open(page, server.url + '/#/notes', wim);
+  await page.getByRole('link', { name: 'New note' }).click();
+  await expect(page.getByText('You may write to a collection that you may not read.')).toBeVisible();
+});
+
 test('while the server is away, the page says so; it goes on when the server is back', async ({ page, servers, expected }) => {
   expected.push(dropped);
   const folders = sources();

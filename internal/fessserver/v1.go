@@ -183,6 +183,7 @@ func (c *call) failV1(err error) {
 // writeV1 answers with JSON of API v1.
 func (c *call) writeV1(status int, v any) {
 	data, err := wire.Encode(v)
+	c.w.Header().Set("Cache-Control", "no-store")
 	c.write(status, data, err)
 }
 

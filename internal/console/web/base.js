@@ -165,6 +165,9 @@ class Failure extends Error {
   constructor(message, status) { super(message); this.status = status; }
 }
 
+// visible returns a name without the signs that change the direction of what follows them.
+const visible = name => String(name).replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
+
 // isOutdated reports whether an error means that the tools of the user are not those of
 // the state any more: the rights have changed.
 const isOutdated = e => /^unknown tool /.test(e.message);

@@ -14,7 +14,8 @@ const NOTES = (() => {
   const tagOf = name => 'collection:' + name;
   const collectionOf = d => (d.tags.find(t => t.startsWith('collection:')) || 'collection:documents').slice(11);
   const tagsOf = d => d.tags.filter(t => !t.startsWith('collection:'));
-  const writes = () => Boolean(state && state.user && state.user.write && (state.user.write === true || state.user.write.length));
+  // The list of collections is empty if those that the user may write to may not be read.
+  const writes = () => Boolean(state && state.user && state.user.write);
   const mayWrite = name => writes() && (state.user.write === true || state.user.write.includes(name));
 
   // Unsaved texts, by the ID of the note or "new". They stay in the tab until they are
@@ -102,7 +103,7 @@ const NOTES = (() => {
     const link = (name, current, values) => el('li', {}, el('a', {href: at(values), 'aria-current': current ? 'true' : null, dir: 'auto'}, name));
     const filter = el('input', {type: 'search', value: tag || '', maxlength: 200, placeholder: 'Tag', 'aria-label': 'Only documents with the tag'});
     const rows = list.documents.map(d => el('tr', {}, el('td', {class: 'title', dir: 'auto'}, el('a', {href: address('notes', {id: d.document_id})}, d.title || 'Untitled'),
-      d.source_path && d.source_path !== d.title ? el('div', {class: 'soft path'}, d.source_path) : null),
+      d.source_path && d.source_path !== d.title ? el('div', {class: 'soft path'}, visible(d.source_path)) : null),
     el('td', {}, kindOf(d.type)), el('td', {}, el('a', {href: at({collection: collectionOf(d), start: ''})}, collectionOf(d))),
     el('td', {class: 'tags'}, tagsOf(d).map(t => tagLink(t, collection))), el('td', {}, when(d.updated_at))));
     const title = el('h1', {tabindex: -1}, 'Notes');
@@ -166,7 +167,7 @@ const NOTES = (() => {
       el('button', {type: 'button', class: 'danger', onclick: () => askDelete(d, trouble)}, 'Delete')) : null),
     el('p', {class: 'soft'}, kindOf(d.type), ' in ', el('a', {href: address('notes', {collection})}, collection), ' · changed ', when(d.updated_at),
       d.created_at && d.created_at !== d.updated_at ? [' · added ', when(d.created_at)] : null,
-      d.source_path ? [' · ', el('span', {class: 'path', dir: 'auto'}, d.source_path)] : null),
+      d.source_path ? [' · ', el('span', {class: 'path', dir: 'auto'}, visible(d.source_path))] : null),
     tagsOf(d).length ? el('p', {class: 'tags'}, tagsOf(d).map(t => tagLink(t))) : null,
     drafts.find(String(d.document_id)) ? el('p', {class: 'notice'}, 'This note has changes that are not saved. ',
       el('a', {href: address('notes', {edit: d.document_id})}, 'Go on with them')) : null,
@@ -240,7 +241,7 @@ const NOTES = (() => {
     const stored = isNew ? {title: '', text: '', tags: '', collection: parameters.collection || ''} : {title: old.title,
       text: isText ? (old.chunks || []).map(c => c.text).join('') : '', tags: tagsOf(old).join('\n'), collection: collectionOf(old), updated: old.updated_at};
     const draft = drafts.find(id) || Object.assign({}, stored);
-    if (!draft.collection) draft.collection = mayWrite('documents') ? 'documents' : Array.isArray(state.user.write) ? state.user.write[0] : 'documents';
+    if (!draft.collection) draft.collection = mayWrite('documents') ? 'documents' : Array.isArray(state.user.write) ? state.user.write[0] || '' : 'documents';
     const names = await api.get(base + '/collections', {signal}).then(c => c.collections, () => []);
 
     const changed = () => ['title', 'text', 'tags', 'collection'].some(k => draft[k] !== stored[k] && !(isNew && k === 'collection'));
@@ -341,7 +342,7 @@ const NOTES = (() => {
       el('form', {class: 'editor', onsubmit: e => { e.preventDefault(); submit(false); }},
         isText ? [field(title, 'Title'), el('div', {class: 'field'}, el('div', {class: 'head'}, el('label', {for: 'note-text'}, 'Text in Markdown'), toggle),
           el('div', {class: 'split'}, text, preview))] : el('p', {dir: 'auto'}, old.title),
-        el('div', {class: 'pair'}, field(collection, 'Collection', Array.isArray(state.user.write) ? 'You may write to ' + state.user.write.join(', ') + '.' : 'An existing one, or a new name.'),
+        el('div', {class: 'pair'}, field(collection, 'Collection', Array.isArray(state.user.write) ? 'You may write to ' + (state.user.write.join(', ') || 'a collection that you may not read') + '.' : 'An existing one, or a new name.'),
           field(tags, 'Tags', 'One in a line.')),
         el('datalist', {id: 'note-collections'}, [...known].map(c => el('option', {value: c}))),
         trouble, el('div', {class: 'row'}, save, el('button', {type: 'button', onclick: async () => {
@@ -433,7 +434,7 @@ const NOTES = (() => {
   }
 
   function add(files, collection) {
-    const target = collection && mayWrite(collection) ? collection : mayWrite('documents') ? 'documents' : Array.isArray(state.user.write) ? state.user.write[0] : 'documents';
+    const target = collection && mayWrite(collection) ? collection : mayWrite('documents') ? 'documents' : Array.isArray(state.user.write) ? state.user.write[0] || '' : 'documents';
     for (const file of files) {
       const u = {file, name: file.name, collection: target, state: 'waiting', sent: 0, added: new Date().toISOString()};
       if (state.maxUpload && file.size > state.maxUpload) Object.assign(u, {state: 'failed', error: 'The file has ' + bytes(file.size) + ', at most ' + bytes(state.maxUpload) + ' are accepted: split it.', final: true});

@@ -80,7 +80,7 @@ const SOURCES = (() => {
       el('tbody', {}, state.endpoints.map(e => el('tr', {}, el('td', {}, el('code', {}, location.origin + e.path)),
         el('td', {}, e.label || 'all'), el('td', {}, el('code', {}, e.domain + '_')),
         el('td', {}, copyButton(location.origin + e.path, 'Copy')))))))
-      : el('p', {}, 'This server has no tools for searching. Start it with ', el('code', {}, '--tools search'), ' to search here.'),
+      : el('p', {}, 'You have no tools for searching here: you may read no source, or the server was started without ', el('code', {}, '--tools search'), '.'),
     el('h2', {}, 'Change the sources'),
     el('p', {}, 'Sources are set on the command line of the server, not here. ', el('code', {}, 'knowhow serve DIR ...'),
       ' adds what it serves, and ', el('code', {}, 'knowhow sources rm LABEL'), ' removes a source and its documents from the data folder. ',
@@ -227,7 +227,7 @@ const SOURCES = (() => {
       count.textContent = page.total === 0 ? 'Nothing is left out' + (parameters.q ? ' that contains “' + parameters.q + '”.' : '.')
         : number(start + 1) + ' to ' + number(to) + ' of ' + number(page.total);
       table.hidden = page.paths.length === 0;
-      rows.replaceChildren(...page.paths.map(p => el('tr', {}, el('td', {dir: 'auto', class: 'path'}, p.path), el('td', {}, p.reason),
+      rows.replaceChildren(...page.paths.map(p => el('tr', {}, el('td', {dir: 'auto', class: 'path'}, visible(p.path)), el('td', {}, p.reason),
         el('td', {dir: 'auto'}, sentence(p.message || meanings[p.reason] || '')))));
       const link = (name, at) => el('a', {class: 'button', href: address('sources', {source: label, q: parameters.q, start: at})}, name);
       setChildren(pages, start > 0 && link('Previous', Math.max(0, start - pageOf)), to < page.total && link('Next', to));
