@@ -297,3 +297,26 @@ test('slides are called slides, and each has its title once', async ({ page, ser
   await expect(page.getByRole('heading', { name: 'Slide 3 (hidden)' })).toBeFocused();
   await expect(page.getByRole('button', { name: 'Original' })).toBeVisible(); // the last request
 });
+
+test('a reader who comes back finds as many results as before, and a source is searched alone', async ({ page, servers }) => {
+  const work = folder('many');
+  for (const label of ['north', 'south']) mkdirSync(path.join(work, label));
+  for (let i = 0; i < 15; i++) writeFileSync(path.join(work, 'north', `rule-${i}.md`), `# Rule ${i}\n\nRule ${i} is about pumps, valves and ${i} gaskets.\n`);
+  writeFileSync(path.join(work, 'south', 'pump.md'), '# The other pump\n\nAll pumps of the south.\n');
+  const server = await servers.start([path.join(work, 'north'), path.join(work, 'south')]);
+  await indexed(server, undefined, 16);
+  const hits = page.getByRole('main').getByRole('heading', { level: 2 });
+  await open(page, server.url + '/#/search?in=north');
+  await expect(page.getByRole('heading', { level: 1, name: 'Search north' })).toBeVisible();
+  await search(page, 'pumps');
+  await expect(page.getByText('15 documents', { exact: true }).first()).toBeVisible();
+  await page.getByRole('button', { name: 'More documents' }).click();
+  await expect(hits).toHaveCount(15);
+  const twelfth = hits.nth(11).getByRole('link');
+  const name = await twelfth.textContent();
+  await twelfth.click();
+  await expect(page.getByRole('heading', { level: 1, name })).toBeVisible();
+  await page.goBack();
+  await expect(hits).toHaveCount(15);
+  await expect(hits.nth(11).getByRole('link')).toBeFocused();
+});

@@ -52,7 +52,7 @@ const SEARCH = {
   available: state => state.endpoints.length > 0,
 
   async show(root, p, signal) {
-    if (!p.q) return showStart(root, signal);
+    if (!p.q) return showStart(root, p, signal);
     document.title = p.q + ' – knowhow';
     if ($('query').value.trim() !== p.q) $('query').value = p.q;
     root.setAttribute('aria-busy', 'true');
@@ -102,19 +102,20 @@ const remember = debounce(q => {
   sessionStorage.setItem('recent', JSON.stringify([q, ...list].slice(0, 8)));
 }, 1500);
 
-async function showStart(root, signal) {
+async function showStart(root, p, signal) {
   const links = list => el('ul', {class: 'chips'}, list);
   const chip = (text, p, note) => el('li', null, el('a', {href: address('search', p), dir: 'auto'}, text, note && el('small', null, ' ' + note)));
   const newest = el('section', {hidden: true}), searches = recent();
   const sources = state.sources.filter(s => isAsked(s) || s.documents).slice(0, 40);
   const documents = state.sources.reduce((n, s) => n + (s.documents || 0), 0);
   root.replaceChildren(append(el('div', {class: 'start'}),
-    el('h1', null, 'Search ' + (documents ? plural(documents, 'document') : 'the documents')),
+    el('h1', {dir: 'auto'}, 'Search ' + (p.in ? split(p.in).join(', ') : documents ? plural(documents, 'document') : 'the documents')),
+    p.in && el('p', null, el('a', {href: address('search')}, 'Search all sources')),
     el('p', {class: 'soft'}, 'You see what agents see: this page searches with the same tools. Press ', el('kbd', null, '/'), ' to type and ', el('kbd', null, '?'), ' for keys and operators.'),
     searches.length > 0 && el('section', null, el('h2', null, 'Recent in this tab'), links(searches.map(q => chip(q, {q})))),
     el('section', null, el('h2', null, 'Sources'), links(sources.map(s => chip(s.label, {q: '*', in: s.label, sort: 'timestamp.desc'}, isAsked(s) ? s.kind : number(s.documents))))),
     newest));
-  const call = callOf({q: '*', sort: 'timestamp.desc'});
+  const call = callOf({q: '*', sort: 'timestamp.desc', in: p.in});
   try {
     const page = await api.tool(call.endpoint.path, call.name,
       Object.assign(call.args, {pageSize: 6, maxChars: 0, includeFields: ['doc_id', 'title', 'timestamp', 'filetype']}), {signal});
@@ -135,9 +136,11 @@ function facts(hit, withType) {
 }
 
 async function showResults(root, p, signal) {
-  const {endpoint, name, args} = callOf(p), began = performance.now();
+  const {endpoint, name, args} = callOf(p), began = performance.now(), key = JSON.stringify(p);
+  // A reader who comes back from a document finds as many results as before.
+  const first = SEARCH.opened && SEARCH.read && SEARCH.read.key === key ? Math.min(SEARCH.read.documents, 100) : pageSize;
   const fields = countable(endpoint), ranges = Object.keys(times).map(t => 'timestamp:[now-' + t + ' TO *]');
-  const ask = more => api.tool(endpoint.path, name, Object.assign({}, args, {pageSize, maxChars: passageChars,
+  const ask = more => api.tool(endpoint.path, name, Object.assign({}, args, {pageSize: first, maxChars: passageChars * first / pageSize,
     includeFields: ['title', 'digest', 'score', 'filetype', 'mimetype', 'timestamp', 'url']}, more), {signal});
   const page = await ask({facets: {field: fields, query: ranges, size: 20}}).catch(e => {
     if (!/facet/i.test(e.message)) throw e;
@@ -152,9 +155,10 @@ async function showResults(root, p, signal) {
       more.append(el('button', {type: 'button', onclick: async e => {
         e.target.disabled = true;
         try {
-          const page = await ask({start: next}), items = page.results.map(hit => showHit(hit, p, words));
+          const page = await ask({start: next, pageSize, maxChars: passageChars}), items = page.results.map(hit => showHit(hit, p, words));
           append(list, items);
           foldLong(list);
+          SEARCH.read = {key, documents: next + items.length};
           offer(page.nextStart);
           if (items.length) items[0].querySelector('h2 a').focus();
         } catch (e) { fail(e, signal); }
