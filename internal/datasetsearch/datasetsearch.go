@@ -181,16 +181,15 @@ func (s *Service) addFailure(ctx context.Context, q query.Node, page *search.Pag
 	if bad == nil {
 		return nil
 	}
-	more := ""
+	subject, their, more := "datasets", "their", ""
+	if len(bad) == 1 {
+		subject, their = "dataset", "its"
+	}
 	if n := len(bad) - maxNamed; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	err = fmt.Errorf(`the datasets %s%s cannot be searched; the command "knowhow datasets check", with their folder, tells why: %w`,
-		strings.Join(bad[:min(len(bad), maxNamed)], ", "), more, errkind.Corrupt)
-	if len(bad) == 1 {
-		err = fmt.Errorf(`the dataset %s cannot be searched; the command "knowhow datasets check", with its folder, tells why: %w`,
-			bad[0], errkind.Corrupt)
-	}
+	err = fmt.Errorf(`the %s %s%s cannot be searched; the command "knowhow datasets check", with %s folder, tells why: %w`,
+		subject, strings.Join(bad[:min(len(bad), maxNamed)], ", "), more, their, errkind.Corrupt)
 	if len(bad) == len(all) {
 		return err
 	}
@@ -208,10 +207,9 @@ func excludes(q query.Node, id string) bool {
 		return slices.ContainsFunc(n.Nodes, func(n query.Node) bool { return excludes(n, id) })
 	case query.Or:
 		return !slices.ContainsFunc(n.Nodes, func(n query.Node) bool { return !excludes(n, id) })
-	case query.Term:
-		return n.Field == "segment" && n.Text != id
-	case query.Phrase:
-		return n.Field == "segment" && n.Text != id
+	case query.Term, query.Phrase:
+		field, text := query.FieldOf(n)
+		return field == "segment" && text != id
 	}
 	return false
 }

@@ -88,7 +88,7 @@ func (x *Matcher) Eval(ctx context.Context, n query.Node) (Matches, error) {
 		docs, err := x.inRange(ctx, n)
 		return Matches{Docs: docs}, err
 	}
-	field, text := fieldOf(n)
+	field, text := query.FieldOf(n)
 	if field == "" || field == "title" || field == "content" {
 		if f, ok := x.known[n]; ok {
 			return f.clone(), nil
@@ -104,23 +104,6 @@ func (x *Matcher) Eval(ctx context.Context, n query.Node) (Matches, error) {
 	}
 	docs, err := x.field(ctx, n, field, text)
 	return Matches{Docs: docs}, err
-}
-
-// fieldOf returns the field and the text of a leaf.
-func fieldOf(n query.Node) (field, text string) {
-	switch n := n.(type) {
-	case query.Term:
-		return n.Field, n.Text
-	case query.Phrase:
-		return n.Field, n.Text
-	case query.Prefix:
-		return n.Field, n.Text
-	case query.Wildcard:
-		return n.Field, n.Pattern
-	case query.Fuzzy:
-		return n.Field, n.Text
-	}
-	return "", ""
 }
 
 // and returns the documents that match all nodes and none of the negated ones.

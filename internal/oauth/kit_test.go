@@ -13,7 +13,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -179,11 +178,17 @@ func (k key) token(t testing.TB, changes ...change) string {
 // sign returns a token with a header and a payload.
 func (k key) sign(t testing.TB, header map[string]any, payload []byte) string {
 	t.Helper()
+	return signWith(t, jose.SigningKey{Algorithm: k.alg, Key: k.private}, header, payload)
+}
+
+// signWith returns a payload in the compact form, signed with a key.
+func signWith(t testing.TB, k jose.SigningKey, header map[string]any, payload []byte) string {
+	t.Helper()
 	o := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{}}
-	for name, value := range maps.All(header) {
+	for name, value := range header {
 		o.ExtraHeaders[jose.HeaderKey(name)] = value
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: k.alg, Key: k.private}, o)
+	signer, err := jose.NewSigner(k, o)
 	if err != nil {
 		t.Fatal(err)
 	}

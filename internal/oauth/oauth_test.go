@@ -189,20 +189,7 @@ func TestForged(t *testing.T) {
 	}
 	// hmac signs with a secret that everybody knows.
 	hmac := func(secret []byte) string {
-		o := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{"kid": "2", "typ": "at+jwt"}}
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: secret}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		signed, err := signer.Sign(payload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		token, err := signed.CompactSerialize()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return token
+		return signWith(t, jose.SigningKey{Algorithm: jose.HS256, Key: secret}, map[string]any{"kid": "2", "typ": "at+jwt"}, payload)
 	}
 	own := newKey("1")
 	embedded, err := json.Marshal(own.public())

@@ -114,20 +114,9 @@ func onFields(n Node) bool {
 		return !slices.ContainsFunc(n.Nodes, notOnFields)
 	case Not:
 		return onFields(n.Node)
-	case Term:
-		return isFilterField(n.Field)
-	case Phrase:
-		return isFilterField(n.Field)
-	case Prefix:
-		return isFilterField(n.Field)
-	case Wildcard:
-		return isFilterField(n.Field)
-	case Fuzzy:
-		return isFilterField(n.Field)
-	case Range:
-		return isFilterField(n.Field)
 	}
-	return false
+	field, _ := FieldOf(n)
+	return isFilterField(field)
 }
 
 func notOnFields(n Node) bool { return !onFields(n) }

@@ -133,6 +133,26 @@ func (t Text) Conditions() []Term {
 	return all
 }
 
+// FieldOf returns the field of a condition, and its text or pattern; "" for the field of
+// other nodes, and for the text of a Range.
+func FieldOf(n Node) (field, text string) {
+	switch n := n.(type) {
+	case Term:
+		return n.Field, n.Text
+	case Phrase:
+		return n.Field, n.Text
+	case Prefix:
+		return n.Field, n.Text
+	case Wildcard:
+		return n.Field, n.Pattern
+	case Fuzzy:
+		return n.Field, n.Text
+	case Range:
+		return n.Field, ""
+	}
+	return "", ""
+}
+
 // leaves returns the conditions in a tree, without those that must not be met and those
 // that only raise a rank.
 func leaves(n Node) iter.Seq[Node] {

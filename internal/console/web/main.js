@@ -79,7 +79,7 @@ async function showAway(message, again, signal) {
   const button = el('button', {type: 'button', onclick: () => show()}, 'Try again');
   $('ask-token').hidden = true;
   $('view').hidden = false;
-  $('view').replaceChildren(problemPage('No connection', message + ' This page goes on by itself when it answers.', button));
+  $('view').replaceChildren(problemPage('No connection', message + ' This page tries again by itself.', button));
   if (again && document.activeElement === document.body) button.focus();
   retry(signal);
 }
@@ -110,7 +110,7 @@ function navigation(current) {
 }
 
 // askToken asks for the token of the server or to sign in, with a message about the token
-// before. What the tab keeps for the user stays, unless another one goes on.
+// before. What the tab keeps for the user stays, unless another one signs in.
 function askToken(message) {
   SIGN_ON.drop();
   if (shownView && shownView.hide) shownView.hide();

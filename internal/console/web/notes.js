@@ -4,7 +4,7 @@ const NOTES = (() => {
   const base = '/kb/api/v1', pageOf = 50;
   const shownText = 100000;                       // characters of a text that are shown at once
   const edited = {characters: 500000, line: 20000, marks: 500}; // at most, in a text that is edited here
-  const uploads = [];           // they go on while another view is shown
+  const uploads = [];           // they continue while another view is shown
   const notes = new Map();      // titles of notes, by the ID of the job that adds them
   const titles = new Map();     // those of the list, by the ID of the document
   const watched = new Map();    // jobs of this tab that run, with what to do after them

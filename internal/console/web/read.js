@@ -85,7 +85,7 @@ async function showDocument(root, p, signal) {
   };
 
   // part renders a text that begins at an offset. Unless it ends the text, the last
-  // block of Markdown is left out and returned: it may go on.
+  // block of Markdown is left out and returned: it may continue.
   const part = (text, offset, isLast) => {
     const box = el('div', {class: 'part'});
     let kept = '';
@@ -166,7 +166,7 @@ async function showDocument(root, p, signal) {
     body.append(shown.box);
   };
   // readLater and readEarlier show more and return its first element.
-  const readLater = async () => { // a block that goes on is not yet shown
+  const readLater = async () => { // a block that continues is not yet shown
     const shown = body.querySelectorAll('[data-offset]').length;
     do addLater(await read(end, readChars)); while (!last && !body.lastChild.querySelector('[data-offset]'));
     return body.querySelectorAll('[data-offset]')[shown];

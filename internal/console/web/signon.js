@@ -114,7 +114,7 @@ const SIGN_ON = (() => {
     const to = new URL(url), mark = random(), verifier = random();
     to.searchParams.set('state', mark);
     to.searchParams.set('code_challenge', base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier)))));
-    if (sessionStorage.getItem('signed-out')) to.searchParams.set('prompt', 'login'); // another person may go on
+    if (sessionStorage.getItem('signed-out')) to.searchParams.set('prompt', 'login'); // another person may use the tab
     write('signing-on', {state: mark, verifier, hash: location.hash});
     location.assign(to);
   }
@@ -143,7 +143,7 @@ const SIGN_ON = (() => {
           break;
         } catch (e) { // the server limits how many people sign in at once
           if (e.status !== 429 || tries === 15) throw e;
-          await new Promise(done => setTimeout(done, 500 + 500 * Math.random()));
+          await pause(500 + 500 * Math.random());
         }
       }
       sessionStorage.removeItem('signed-out');
