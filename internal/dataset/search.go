@@ -289,7 +289,7 @@ func fuse(byWords, byMeaning []fusion.Hit[docID]) []fusion.Hit[docID] {
 			byWords = append(byWords, fusion.Hit[docID]{ID: id})
 		}
 	}
-	return fusion.Fuse(byWords, byMeaning, fusion.DefaultWeight)
+	return fusion.Fuse(byWords, byMeaning, fusion.DefaultWeight, fusion.Scale{})
 }
 
 // searchError returns the error of a search.

@@ -2,9 +2,11 @@
 // search (vectors) into one ranking.
 //
 // Each list of scores is scaled linearly so that its greatest score is 1 and its
-// least is 0. A fused score is the sum of the scaled scores, in which the dense
-// one has a weight. On the Cranfield collection, this was better than combining
-// ranks (RRF) with a good model, and did no harm with a weak one.
+// least is 0. If it is known which score says much, lower ones do not become 1: a query
+// that shares few words with every document is answered by the dense search, and one
+// that is close to none by the lexical one. A fused score is the sum of the scaled scores, in which the dense one has a weight.
+// On the Cranfield collection, this was better than combining ranks (RRF) with a good
+// model, and did no harm with a weak one.
 package fusion
 
 import (
@@ -16,6 +18,18 @@ import (
 // DefaultWeight is the weight of dense scores that was best for the model
 // all-MiniLM-L6-v2 on the Cranfield collection.
 const DefaultWeight = 2
+
+// A Scale is what is known about scores. With the zero value, each list is scaled from
+// its least to its greatest score.
+type Scale struct {
+	// Lexical and Dense are positive scores that say much, which become 1 unless others
+	// are greater; 0 if none are known.
+	Lexical, Dense float64
+
+	// All means that no document without a lexical hit has words of the query, so that
+	// the least lexical score is 0.
+	All bool
+}
 
 // A Hit is a document with a score.
 type Hit[ID cmp.Ordered] struct {
@@ -34,11 +48,11 @@ type Hit[ID cmp.Ordered] struct {
 // one with the least score of that list. So the dense list should have a score
 // for each document of the lexical one. If an id is twice in a list, the best
 // score counts. Scores that are NaN or infinite are left out.
-func Fuse[ID cmp.Ordered](lexical, dense []Hit[ID], weight float64) []Hit[ID] {
+func Fuse[ID cmp.Ordered](lexical, dense []Hit[ID], weight float64, scale Scale) []Hit[ID] {
 	if !(weight > 0) || math.IsInf(weight, 1) {
 		weight, dense = 0, nil
 	}
-	a, b := scaled(lexical), scaled(dense)
+	a, b := scaled(lexical, scale.Lexical, scale.All), scaled(dense, scale.Dense, false)
 	hits := make([]Hit[ID], 0, len(a)+len(b))
 	for id, score := range a {
 		hits = append(hits, Hit[ID]{id, (score + weight*b[id]) / (1 + weight)})
@@ -88,8 +102,9 @@ func Fill[ID cmp.Ordered](lexical, dense []Hit[ID]) []Hit[ID] {
 }
 
 // scaled returns the scores by document, scaled to 0..1. If all are equal, they
-// become 1.
-func scaled[ID cmp.Ordered](hits []Hit[ID]) map[ID]float64 {
+// become 1, or less if they are less than full, a score that says much. If fromZero is
+// true, the least score is 0.
+func scaled[ID cmp.Ordered](hits []Hit[ID], full float64, fromZero bool) map[ID]float64 {
 	scores := make(map[ID]float64, len(hits))
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, h := range hits {
@@ -103,6 +118,12 @@ func scaled[ID cmp.Ordered](hits []Hit[ID]) map[ID]float64 {
 	for _, s := range scores {
 		least, most = min(least, s), max(most, s)
 	}
+	if fromZero || least == most && full > 0 {
+		least = min(least, 0)
+	}
+	if full > 0 {
+		most = max(most, full)
+	}
 	for id, s := range scores {
 		if most == least {
 			scores[id] = 1
@@ -114,23 +135,23 @@ func scaled[ID cmp.Ordered](hits []Hit[ID]) map[ID]float64 {
 }
 
 // Rerank fuses the best documents by words, best first, with those that are close
-// in meaning, best first. The scores stay on the scale of those by words, of which there would
+// in meaning, best first. The scores stay between those by words, of which there would
 // be depth if more documents had words of the query. If keepFirst is true, the best
 // document by words stays first. Without dense hits, it returns lexical.
-func Rerank[ID cmp.Ordered](lexical, dense []Hit[ID], depth int, keepFirst bool) []Hit[ID] {
+func Rerank[ID cmp.Ordered](lexical, dense []Hit[ID], depth int, scale Scale, keepFirst bool) []Hit[ID] {
 	if len(dense) == 0 {
 		return lexical
 	}
-	scale, n := dense, len(lexical)
+	by, n := dense, len(lexical)
 	if n > 0 {
-		scale = lexical
+		by = lexical
 	}
 	// Scores by words are float32, and so are these.
-	top, low := float32(scale[0].Score), float32(scale[len(scale)-1].Score)
+	top, low := float32(by[0].Score), float32(by[len(by)-1].Score)
 	if n < depth {
 		low /= 2 // of several hits with the same score, the order remains visible
 	}
-	out := Fuse(lexical, Fill(lexical, dense), DefaultWeight)
+	out := Fuse(lexical, Fill(lexical, dense), DefaultWeight, scale)
 	for i := range out {
 		out[i].Score = float64(low + float32(out[i].Score)*(top-low))
 	}

@@ -16,25 +16,36 @@ func TestFuse(t *testing.T) {
 		name           string
 		lexical, dense hits
 		weight         float64
+		scale          Scale
 		want           hits
 	}{
-		{"nothing", nil, nil, 2, hits{}},
-		{"both", hits{{"a", 10}, {"b", 6}, {"c", 2}}, hits{{"c", .9}, {"a", .5}, {"b", .1}}, 2,
+		{"nothing", nil, nil, 2, Scale{}, hits{}},
+		{"both", hits{{"a", 10}, {"b", 6}, {"c", 2}}, hits{{"c", .9}, {"a", .5}, {"b", .1}}, 2, Scale{},
 			hits{{"a", 2 * third}, {"c", 2 * third}, {"b", .5 * third}}},
-		{"a document in one list", hits{{"a", 10}, {"b", 2}}, hits{{"c", .9}, {"b", .1}}, 2,
+		{"a document in one list", hits{{"a", 10}, {"b", 2}}, hits{{"c", .9}, {"b", .1}}, 2, Scale{},
 			hits{{"c", 2 * third}, {"a", third}, {"b", 0}}},
-		{"weight 0 leaves dense hits out", hits{{"b", 2}, {"a", 3}}, hits{{"c", .9}, {"b", .1}}, 0,
+		{"weight 0 leaves dense hits out", hits{{"b", 2}, {"a", 3}}, hits{{"c", .9}, {"b", .1}}, 0, Scale{},
 			hits{{"a", 1}, {"b", 0}}},
-		{"negative weight", hits{{"a", 3}}, hits{{"c", .9}}, -1, hits{{"a", 1}}},
-		{"only dense", nil, hits{{"c", -.5}, {"b", .1}}, 1, hits{{"b", .5}, {"c", 0}}},
-		{"one hit each", hits{{"a", 3}}, hits{{"a", -3}}, 2, hits{{"a", 1}}},
-		{"equal scores", hits{{"c", 3}, {"b", 3}, {"a", 3}}, nil, 1, hits{{"a", .5}, {"b", .5}, {"c", .5}}},
-		{"twice in a list", hits{{"a", 3}, {"b", 4}, {"a", 5}, {"c", 1}}, nil, 0, hits{{"a", 1}, {"b", .75}, {"c", 0}}},
-		{"not finite", hits{{"a", math.NaN()}, {"b", math.Inf(1)}, {"c", 1}}, hits{{"c", math.Inf(-1)}, {"d", 1}}, 1,
+		{"negative weight", hits{{"a", 3}}, hits{{"c", .9}}, -1, Scale{}, hits{{"a", 1}}},
+		{"only dense", nil, hits{{"c", -.5}, {"b", .1}}, 1, Scale{}, hits{{"b", .5}, {"c", 0}}},
+		{"one hit each", hits{{"a", 3}}, hits{{"a", -3}}, 2, Scale{}, hits{{"a", 1}}},
+		{"equal scores", hits{{"c", 3}, {"b", 3}, {"a", 3}}, nil, 1, Scale{}, hits{{"a", .5}, {"b", .5}, {"c", .5}}},
+		{"twice in a list", hits{{"a", 3}, {"b", 4}, {"a", 5}, {"c", 1}}, nil, 0, Scale{}, hits{{"a", 1}, {"b", .75}, {"c", 0}}},
+		{"not finite", hits{{"a", math.NaN()}, {"b", math.Inf(1)}, {"c", 1}}, hits{{"c", math.Inf(-1)}, {"d", 1}}, 1, Scale{},
 			hits{{"c", .5}, {"d", .5}}},
-		{"huge", hits{{"a", math.MaxFloat64}, {"b", -math.MaxFloat64}}, nil, 0, hits{{"a", 1}, {"b", 0}}},
+		{"lexical scores that say little", hits{{"a", 3}, {"b", 2}, {"c", 1}}, hits{{"b", .8}, {"a", .6}, {"c", .4}}, 1,
+			Scale{Lexical: 11}, hits{{"b", .55}, {"a", .35}, {"c", 0}}},
+		{"lexical scores that say more", hits{{"a", 3}, {"b", 2}, {"c", 1}}, hits{{"b", .8}, {"a", .6}, {"c", .4}}, 1,
+			Scale{Lexical: 2}, hits{{"a", .75}, {"b", .75}, {"c", 0}}},
+		{"all lexical scores", hits{{"a", 3}, {"b", 2}}, hits{{"b", .8}, {"a", .6}, {"c", .4}}, 1,
+			Scale{Lexical: 4, All: true}, hits{{"b", .75}, {"a", .625}, {"c", 0}}},
+		{"one lexical score", hits{{"a", 3}}, hits{{"b", .8}, {"a", .6}, {"c", .4}}, 1,
+			Scale{Lexical: 4}, hits{{"a", .625}, {"b", .5}, {"c", 0}}},
+		{"dense scores that say little", hits{{"a", 3}, {"b", 2}, {"c", 1}}, hits{{"b", .3}, {"a", .2}, {"c", .1}}, 1,
+			Scale{Dense: .5}, hits{{"a", .625}, {"b", .5}, {"c", 0}}},
+		{"huge", hits{{"a", math.MaxFloat64}, {"b", -math.MaxFloat64}}, nil, 0, Scale{}, hits{{"a", 1}, {"b", 0}}},
 	} {
-		got := Fuse(c.lexical, c.dense, c.weight)
+		got := Fuse(c.lexical, c.dense, c.weight, c.scale)
 		near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
 		if diff := cmp.Diff(c.want, got, near); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -57,10 +68,11 @@ func TestFuseProperties(t *testing.T) {
 		}
 		lexical, dense := list(), list()
 		weight := float64(1 + rnd.IntN(3))
-		got := Fuse(lexical, dense, weight)
+		scale := Scale{float64(rnd.IntN(3) * 6), float64(rnd.IntN(3) * 6), rnd.IntN(2) == 0}
+		got := Fuse(lexical, dense, weight, scale)
 		rnd.Shuffle(len(lexical), func(i, j int) { lexical[i], lexical[j] = lexical[j], lexical[i] })
 		rnd.Shuffle(len(dense), func(i, j int) { dense[i], dense[j] = dense[j], dense[i] })
-		if diff := cmp.Diff(got, Fuse(lexical, dense, weight)); diff != "" {
+		if diff := cmp.Diff(got, Fuse(lexical, dense, weight, scale)); diff != "" {
 			t.Fatalf("the order of the lists matters:\n%s", diff)
 		}
 		ids := map[int]bool{}

@@ -269,6 +269,23 @@ func TestOnlyDocumentFirst(t *testing.T) {
 	}
 }
 
+// A document that is close in meaning is found although many others have words of the
+// question, and it precedes those that have few of them.
+func TestMeaningAmongManyWords(t *testing.T) {
+	e := &topics{id: "test"}
+	x := openWith(t, t.TempDir(), e)
+	put(t, x, garage()...)
+	for i := range 150 {
+		word := []string{"quiet", "afternoon", "stay"}[i%3]
+		put(t, x, doc("a", fmt.Sprintf("%d.md", i), "Diary", fmt.Sprintf("%s number %d", word, i)))
+	}
+	embedAll(t, x, e)
+	q := search.Query{Text: query.MustParse("where does a vehicle stay for a quiet afternoon"), Num: 3}
+	if got := names(page(t, x, q)); got[0] != "garage.md" {
+		t.Errorf("Search() = %q, want garage.md first", got)
+	}
+}
+
 // TestMeaningFollowsDocuments checks that vectors of documents that are replaced,
 // removed or moved to another label have no effect, even if the process that
 // searches has them in memory.

@@ -14,6 +14,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/index/database"
 	"github.com/knowhow-mcp/knowhow/internal/match"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
 	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 	"github.com/knowhow-mcp/knowhow/internal/segment"
@@ -130,6 +131,7 @@ func (e *evaluator) gatherAll(ctx context.Context, r *retrieval.Request, c *retr
 	if c.Documents, err = e.list(ctx, m, r); err != nil && !e.timedOut(ctx, err) {
 		return err
 	}
+	c.Full = passage.Full(e.matcher.Conditions(m.Ranking(), 0))
 	if r.Chunks > 0 {
 		c.Chunks, err = e.gatherChunks(ctx, m, r)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/embed"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/passage"
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/retrieval"
 	"github.com/knowhow-mcp/knowhow/internal/search"
@@ -359,7 +360,7 @@ func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts
 	if err := f.send(ctx, list); err != nil {
 		return nil, false, err
 	}
-	c.Missing = m.missing(r, c.Total)
+	c.Missing, c.Full = m.missing(r, c.Total), passage.Full(conditions(m.leaves, "", m.weight))
 	f.rows = map[int64]*pageRow{}
 	all, err := m.decode(r, hits)
 	if err == nil && texts > 0 {

@@ -29,6 +29,16 @@ func (c *Condition) Add(tokens []string, prefix bool) {
 	}
 }
 
+// Full returns the score by words of a chunk of average length that meets each
+// condition once.
+func Full(conditions []Condition) float64 {
+	full := 0.0
+	for _, c := range conditions {
+		full += float64(c.Weight)
+	}
+	return full
+}
+
 // Wanted returns what digests of texts should have.
 func Wanted(conditions []Condition) *analysis.Wanted {
 	var terms, prefixes []string
@@ -69,9 +79,8 @@ type words struct {
 }
 
 func newWords(conditions []Condition) *words {
-	w := &words{tokens: map[string]float32{}, wanted: Wanted(conditions)}
+	w := &words{tokens: map[string]float32{}, wanted: Wanted(conditions), all: Full(conditions)}
 	for _, c := range conditions {
-		w.all += float64(c.Weight)
 		for _, t := range c.Terms {
 			w.tokens[t] = max(w.tokens[t], c.Weight)
 			w.signs = w.signs || analysis.IsSign(t)

@@ -15,14 +15,15 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
-// passageWeight is the weight of the meaning in the ranking of passages. Of 110
-// questions (bench/notes/answers.md), 0.25 answers three fewer, and 1 two.
-const passageWeight = 0.5
+// passageWeight is the weight of the meaning in the ranking of passages. Of 3,151
+// questions (bench/notes/answers.md), 1 and 2 answer as many, and 0.5 fewer.
+const passageWeight = 1.5
 
 // passageChunks returns the chunks that passages of a page are chosen from, best
 // first, numbered as in chunks. Documents without one are represented by their
-// first, which the source must know by the number -1-place.
-func passageChunks(page []Document, chunks []Chunk) []passage.Chunk {
+// first, which the source must know by the number -1-place. full is as in
+// Candidates.Full.
+func passageChunks(page []Document, chunks []Chunk, full float64) []passage.Chunk {
 	places := make(map[int64]int, len(page))
 	for i, d := range page {
 		places[d.Number] = i
@@ -33,7 +34,7 @@ func passageChunks(page []Document, chunks []Chunk) []passage.Chunk {
 	}
 	var out []passage.Chunk
 	seen := make([]bool, len(page))
-	for _, s := range fuseChunks(chunks, passageWeight, -1) {
+	for _, s := range fuseChunks(chunks, passageWeight, -1, full) {
 		place := places[chunks[s.index].Document]
 		seen[place] = true
 		if best > 0 { // a chunk of a better document precedes
@@ -60,8 +61,9 @@ type scored struct {
 // fuseChunks returns chunks by words and meaning together, best first. The meaning
 // has a weight. Of chunks without words, those count that are nearest and whose
 // cosine is least or more. If no chunk has a cosine that counts, the order and the
-// scores are those by words.
-func fuseChunks(chunks []Chunk, weight, least float64) []scored {
+// scores are those by words. full is as in Candidates.Full, 0 so that the best chunk by
+// words counts like the nearest one.
+func fuseChunks(chunks []Chunk, weight, least, full float64) []scored {
 	var words []scored
 	var lexical, near []fusion.Hit[int]
 	for i, c := range chunks {
@@ -83,7 +85,8 @@ func fuseChunks(chunks []Chunk, weight, least float64) []scored {
 		return words
 	}
 	var out []scored
-	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, near), weight) {
+	scale := scaleOf(full, len(lexical) < passage.MaxChunks)
+	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, near), weight, scale) {
 		out = append(out, scored{f.ID, f.Score})
 	}
 	return out
@@ -171,7 +174,7 @@ func rankChunks(p *Plan, c *Candidates, n int) []Chunk {
 	}
 	meaning := slices.ContainsFunc(chunks, func(x Chunk) bool { return x.HasCosine })
 	best := make([]Chunk, 0, len(chunks))
-	for _, s := range fuseChunks(chunks, fusion.DefaultWeight, chunkCosine) {
+	for _, s := range fuseChunks(chunks, fusion.DefaultWeight, chunkCosine, 0) {
 		x := chunks[s.index]
 		if x.Score = s.score; !meaning {
 			x.Score = s.score / (s.score + halfScore)

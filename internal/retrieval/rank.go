@@ -70,15 +70,15 @@ func byScore(list []Document) {
 	slices.SortStableFunc(list, func(a, b Document) int { return cmp.Compare(b.Score, a.Score) })
 }
 
-// fuse ranks the best documents by words, which are in order, together with those
-// that are near in meaning: Fused documents in all, so that the order does not depend on
-// how many candidates there are, which later pages have more of. The others keep their
-// order. Scores stay on the scale of words.
+// fuse ranks the first Fused documents by words, which are in order, together with those
+// that are near in meaning. Which ones these are does not depend on how many candidates
+// there are, which later pages have more of. The others keep their order. Scores stay
+// between those by words.
 func fuse(p *Plan, c *Candidates, words, others []Document) []Document {
 	n := min(len(words), Fused)
 	by := map[int64]Document{}
 	var lexical, near []fusion.Hit[int64]
-	for i, d := range slices.Concat(words[:n], others[:min(Fused-n, len(others))]) {
+	for i, d := range slices.Concat(words, others) {
 		if i < n {
 			by[d.Number] = d
 			lexical = append(lexical, fusion.Hit[int64]{ID: d.Number, Score: d.Score})
@@ -95,7 +95,7 @@ func fuse(p *Plan, c *Candidates, words, others []Document) []Document {
 	// The only document with all words stays first if it is so by words.
 	only := n > 0 && p.Some && c.Complete == 1 && words[0].Complete
 	var out []Document
-	for _, f := range fusion.Rerank(lexical, near, Fused, only) {
+	for _, f := range fusion.Rerank(lexical, near, Fused, scaleOf(c.Full, n < Fused), only) {
 		d := by[f.ID]
 		d.Score = f.Score
 		if d.Chunk < 0 {
@@ -109,6 +109,15 @@ func fuse(p *Plan, c *Candidates, words, others []Document) []Document {
 		}
 	}
 	return out
+}
+
+// scaleOf returns how scores by words and cosines are scaled; full is as in
+// Candidates.Full. all means that no other candidate has a score by words.
+func scaleOf(full float64, all bool) fusion.Scale {
+	if full <= 0 {
+		return fusion.Scale{}
+	}
+	return fusion.Scale{Lexical: full, Dense: fullCosine, All: all}
 }
 
 // preferTitled puts documents first whose title is the query, in the order of their

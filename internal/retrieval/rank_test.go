@@ -120,13 +120,13 @@ func TestPassageChunks(t *testing.T) {
 			[]chosen{{0, 1}, {1, 1}, {2, 0}, {-3, 2}}},
 		{"meaning", []Chunk{{Document: 10, Score: 3, Cosine: .1, HasCosine: true},
 			{Document: 20, Score: 2, Cosine: .2, HasCosine: true}, {Document: 30, Cosine: .9, HasCosine: true}},
-			[]chosen{{0, 0}, {2, 2}, {1, 1}}},
+			[]chosen{{2, 2}, {0, 0}, {1, 1}}},
 		{"meaning outweighs words", []Chunk{{Document: 10, Score: 3, Cosine: .1, HasCosine: true},
 			{Document: 20, Score: 2.9, Cosine: .9, HasCosine: true},
 			{Document: 30, Score: 1, Cosine: .1, HasCosine: true}}, []chosen{{1, 1}, {0, 0}, {2, 2}}},
 	} {
 		var got []chosen
-		for _, c := range passageChunks(page, tt.chunks) {
+		for _, c := range passageChunks(page, tt.chunks, 0) {
 			got = append(got, chosen{c.Number, c.Document})
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -206,24 +206,51 @@ func TestNames(t *testing.T) {
 }
 
 // The order of the first documents does not depend on how many candidates there are.
+// Those that are near and not among the first by words have no chunk by words unless
+// there are more candidates.
 func TestFuseDepth(t *testing.T) {
 	for _, words := range []int{40, 90, 100, 150} {
-		var all []Document
+		var all, first []Document
 		for i := range words {
 			d := Document{Number: int64(i), Score: float64(1000 - i), NearChunk: -1}
 			if i%3 == 0 {
 				d.NearChunk, d.Cosine = 0, float64(i*7%100)/100
 			}
 			all = append(all, d)
+			switch {
+			case i < Fused:
+				first = append(first, d)
+			case d.NearChunk >= 0:
+				d.Score, d.Chunk = 0, -1
+				first = append(first, d)
+			}
 		}
 		for i := range NearDocs {
-			all = append(all, Document{Number: int64(1000 + i), Chunk: -1, Cosine: 0.9 - float64(i)/100})
+			d := Document{Number: int64(1000 + i), Chunk: -1, Cosine: 0.9 - float64(i)/100}
+			all, first = append(all, d), append(first, d)
 		}
 		p := &Plan{Some: true}
-		want := rank(p, &Candidates{Total: len(all), Documents: all[:min(Fused, len(all))]})
+		want := rank(p, &Candidates{Total: len(all), Documents: first})
 		got := rank(p, &Candidates{Total: len(all), Documents: all})
 		if diff := cmp.Diff(want, got[:len(want)]); diff != "" {
 			t.Errorf("%d documents by words: with all candidates (-first ones +all):\n%s", words, diff)
 		}
+	}
+}
+
+// A document that is near is found, however many documents have words of the question.
+func TestNearAmongManyWords(t *testing.T) {
+	c := &Candidates{Full: 10}
+	for i := range Fused {
+		c.Documents = append(c.Documents, words(int64(i), 4-float64(i)/100, near(.1)))
+	}
+	c.Documents = append(c.Documents, Document{Number: 1000, Chunk: -1, NearChunk: 2, Cosine: .9},
+		words(1001, .5, near(.8)))
+	var got []int64
+	for _, d := range rank(&Plan{Some: true}, c)[:3] {
+		got = append(got, d.Number)
+	}
+	if diff := cmp.Diff([]int64{1000, 1001, 0}, got); diff != "" {
+		t.Errorf("first documents (-want +got)\n%s", diff)
 	}
 }

@@ -76,6 +76,10 @@ type Candidates struct {
 	Missing  []string            // of Plan.Words, those that no document has; without Plan.Some, all if nothing matches
 	Facets   *search.FacetCounts // nil unless requested
 
+	// Full is the score by words of a chunk of average length that has each condition
+	// of the ranking once; 0 if nothing is ranked by words.
+	Full float64
+
 	// Documents are the first Depth documents that match. By relevance, those that
 	// are ranked by words come first, best first, then those that are near in
 	// meaning, then others in the order of their numbers. Documents whose title is the
@@ -176,6 +180,11 @@ const (
 	maxSigns   = 16 // signs of a query that are used
 	halfScore  = 10 // score of a chunk that becomes 0.5
 	ofDocument = 3  // chunks of a document that precede those of others
+
+	// fullCosine says much, as does a score by words of Candidates.Full. Lower ones count
+	// less beside each other. Of 3,151 questions (bench/notes/answers.md), 0.8 answers as
+	// many.
+	fullCosine = 0.6
 )
 
 // Documents without a word of the query are found if it has so many words that count

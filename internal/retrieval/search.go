@@ -152,7 +152,8 @@ func Read(ctx context.Context, s Store, r *Request, list []Document) ([]search.H
 		if err != nil {
 			return nil, err
 		}
-		passages, err := passage.Choose(ctx, contents, len(list), passageChunks(list, chunks), all, r.Passages)
+		best := passageChunks(list, chunks, passage.Full(all))
+		passages, err := passage.Choose(ctx, contents, len(list), best, all, r.Passages)
 		if err != nil {
 			return nil, err
 		}
