@@ -2,9 +2,9 @@
 // search (vectors) into one ranking.
 //
 // Each list of scores is scaled linearly so that its greatest score is 1 and its
-// least is 0. If it is known which score says much, lower ones do not become 1: a query
-// that shares few words with every document is answered by the dense search, and one
-// that is close to none by the lexical one. A fused score is the sum of the scaled scores, in which the dense one has a weight.
+// least is 0. If it is known which lexical score says much, lower ones do not become 1:
+// a query that shares few words with every document is answered by the dense search.
+// A fused score is the sum of the scaled scores, in which the dense one has a weight.
 // On the Cranfield collection, this was better than combining ranks (RRF) with a good
 // model, and did no harm with a weak one.
 package fusion
@@ -19,16 +19,11 @@ import (
 // all-MiniLM-L6-v2 on the Cranfield collection.
 const DefaultWeight = 2
 
-// A Scale is what is known about scores. With the zero value, each list is scaled from
-// its least to its greatest score.
+// A Scale is what is known about lexical scores. With the zero value, they are scaled
+// from the least to the greatest.
 type Scale struct {
-	// Lexical and Dense are positive scores that say much, which become 1 unless others
-	// are greater; 0 if none are known.
-	Lexical, Dense float64
-
-	// All means that no document without a lexical hit has words of the query, so that
-	// the least lexical score is 0.
-	All bool
+	Full float64 // a score that says much, which becomes 1 unless others are greater; 0 if none is known
+	All  bool    // no document without a lexical hit has words of the query, so that the least score is 0
 }
 
 // A Hit is a document with a score.
@@ -52,7 +47,7 @@ func Fuse[ID cmp.Ordered](lexical, dense []Hit[ID], weight float64, scale Scale)
 	if !(weight > 0) || math.IsInf(weight, 1) {
 		weight, dense = 0, nil
 	}
-	a, b := scaled(lexical, scale.Lexical, scale.All), scaled(dense, scale.Dense, false)
+	a, b := scaled(lexical, scale), scaled(dense, Scale{})
 	hits := make([]Hit[ID], 0, len(a)+len(b))
 	for id, score := range a {
 		hits = append(hits, Hit[ID]{id, (score + weight*b[id]) / (1 + weight)})
@@ -102,9 +97,8 @@ func Fill[ID cmp.Ordered](lexical, dense []Hit[ID]) []Hit[ID] {
 }
 
 // scaled returns the scores by document, scaled to 0..1. If all are equal, they
-// become 1, or less if they are less than full, a score that says much. If fromZero is
-// true, the least score is 0.
-func scaled[ID cmp.Ordered](hits []Hit[ID], full float64, fromZero bool) map[ID]float64 {
+// become 1, or less if one that says much is greater.
+func scaled[ID cmp.Ordered](hits []Hit[ID], scale Scale) map[ID]float64 {
 	scores := make(map[ID]float64, len(hits))
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, h := range hits {
@@ -118,11 +112,11 @@ func scaled[ID cmp.Ordered](hits []Hit[ID], full float64, fromZero bool) map[ID]
 	for _, s := range scores {
 		least, most = min(least, s), max(most, s)
 	}
-	if fromZero || least == most && full > 0 {
+	if scale.All || least == most && scale.Full > 0 {
 		least = min(least, 0)
 	}
-	if full > 0 {
-		most = max(most, full)
+	if scale.Full > 0 {
+		most = max(most, scale.Full)
 	}
 	for id, s := range scores {
 		if most == least {

@@ -34,15 +34,13 @@ func TestFuse(t *testing.T) {
 		{"not finite", hits{{"a", math.NaN()}, {"b", math.Inf(1)}, {"c", 1}}, hits{{"c", math.Inf(-1)}, {"d", 1}}, 1, Scale{},
 			hits{{"c", .5}, {"d", .5}}},
 		{"lexical scores that say little", hits{{"a", 3}, {"b", 2}, {"c", 1}}, hits{{"b", .8}, {"a", .6}, {"c", .4}}, 1,
-			Scale{Lexical: 11}, hits{{"b", .55}, {"a", .35}, {"c", 0}}},
+			Scale{Full: 11}, hits{{"b", .55}, {"a", .35}, {"c", 0}}},
 		{"lexical scores that say more", hits{{"a", 3}, {"b", 2}, {"c", 1}}, hits{{"b", .8}, {"a", .6}, {"c", .4}}, 1,
-			Scale{Lexical: 2}, hits{{"a", .75}, {"b", .75}, {"c", 0}}},
+			Scale{Full: 2}, hits{{"a", .75}, {"b", .75}, {"c", 0}}},
 		{"all lexical scores", hits{{"a", 3}, {"b", 2}}, hits{{"b", .8}, {"a", .6}, {"c", .4}}, 1,
-			Scale{Lexical: 4, All: true}, hits{{"b", .75}, {"a", .625}, {"c", 0}}},
+			Scale{Full: 4, All: true}, hits{{"b", .75}, {"a", .625}, {"c", 0}}},
 		{"one lexical score", hits{{"a", 3}}, hits{{"b", .8}, {"a", .6}, {"c", .4}}, 1,
-			Scale{Lexical: 4}, hits{{"a", .625}, {"b", .5}, {"c", 0}}},
-		{"dense scores that say little", hits{{"a", 3}, {"b", 2}, {"c", 1}}, hits{{"b", .3}, {"a", .2}, {"c", .1}}, 1,
-			Scale{Dense: .5}, hits{{"a", .625}, {"b", .5}, {"c", 0}}},
+			Scale{Full: 4}, hits{{"a", .625}, {"b", .5}, {"c", 0}}},
 		{"huge", hits{{"a", math.MaxFloat64}, {"b", -math.MaxFloat64}}, nil, 0, Scale{}, hits{{"a", 1}, {"b", 0}}},
 	} {
 		got := Fuse(c.lexical, c.dense, c.weight, c.scale)
@@ -68,7 +66,7 @@ func TestFuseProperties(t *testing.T) {
 		}
 		lexical, dense := list(), list()
 		weight := float64(1 + rnd.IntN(3))
-		scale := Scale{float64(rnd.IntN(3) * 6), float64(rnd.IntN(3) * 6), rnd.IntN(2) == 0}
+		scale := Scale{float64(rnd.IntN(3) * 6), rnd.IntN(2) == 0}
 		got := Fuse(lexical, dense, weight, scale)
 		rnd.Shuffle(len(lexical), func(i, j int) { lexical[i], lexical[j] = lexical[j], lexical[i] })
 		rnd.Shuffle(len(dense), func(i, j int) { dense[i], dense[j] = dense[j], dense[i] })

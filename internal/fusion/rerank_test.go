@@ -27,12 +27,12 @@ func TestRerank(t *testing.T) {
 		"by meaning": {nil, dense, 0, fusion.Scale{}, true,
 			hits{{3, 0.7}, {2, 0.5}, {1, 0.3}}}, // without words, the best score is 2/3
 		"the first is alone": {lexical[:1], dense, 1, fusion.Scale{}, true, hits{{1, 8}, {3, 8}, {2, 8}}},
-		"words say much": {lexical, hits{{3, 0.9}, {1, 0.8}, {2, 0.3}}, 3, fusion.Scale{Lexical: 8}, false,
+		"words say much": {lexical, hits{{3, 0.9}, {1, 0.8}, {2, 0.3}}, 3, fusion.Scale{Full: 8}, false,
 			hits{{1, 4 + 4*(1+2*5.0/6)/3}, {3, 4 + 4*2.0/3}, {2, 4 + 4*0.5/3}}},
-		"words say little": {lexical, hits{{3, 0.9}, {1, 0.8}, {2, 0.3}}, 3, fusion.Scale{Lexical: 24}, false,
+		"words say little": {lexical, hits{{3, 0.9}, {1, 0.8}, {2, 0.3}}, 3, fusion.Scale{Full: 24}, false,
 			hits{{3, 4 + 4*2.0/3}, {1, 4 + 4*(0.2+2*5.0/6)/3}, {2, 4 + 4*0.1/3}}},
 		"no other has words": {lexical[:2], hits{{3, 0.9}, {1, 0.8}, {2, 0.3}}, 3,
-			fusion.Scale{Lexical: 16, All: true}, false,
+			fusion.Scale{Full: 16, All: true}, false,
 			hits{{1, 3 + 5*(0.5+2*5.0/6)/3}, {3, 3 + 5*2.0/3}, {2, 3 + 5*(6.0/16)/3}}},
 	} {
 		got := fusion.Rerank(tt.lexical, tt.dense, tt.depth, tt.scale, tt.keepFirst)

@@ -17,9 +17,10 @@ import (
 
 // Limits of a page.
 const (
-	maxAlso    = 20 // other documents with the text of a hit that are named
-	pageChunks = 5  // chunks of each document that are read for passages; more of those with many good ones
-	nearBest   = 10 // best chunks of a page whose scores depend on the distances between words
+	maxAlso    = 20  // other documents with the text of a hit that are named
+	pageChunks = 5   // chunks of each document that are read for passages; more of those with many good ones
+	pageNear   = 200 // nearest chunks of a page whose cosines are computed
+	nearBest   = 10  // best chunks of a page whose scores depend on the distances between words
 )
 
 // A pageRow is a document of a page with some of its chunks.
@@ -111,7 +112,8 @@ func (m *matching) readAlso(documents []int64, texts map[int64]string, out map[i
 }
 
 // Read reads the documents of a page; see [retrieval.Store]. If they were read with the
-// candidates, it only asks for documents with the same texts.
+// candidates, it only asks for documents with the same texts, and for the chunks that are
+// nearest in meaning.
 func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retrieval.Document) (
 	retrieval.Contents, error) {
 	c := &contents{s: f.s, m: f.m, page: page}
@@ -147,7 +149,19 @@ func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retriev
 	if r.Distinct {
 		list = append(list, f.m.readAlso(numbers, f.texts, also)...)
 	}
+	var hits []rawHit
+	if r.Vector != nil && r.Passages > 0 {
+		list = append(list, asked{inVectors, f.knn(r, pageNear, []object{oneOf("number", numbers)}),
+			func(answer *result) error {
+				hits = answer.Hits.Hits
+				return nil
+			}})
+	}
 	if err := f.s.searchAll(ctx, list); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.near, err = f.nearOfPage(ctx, hits, rows); err != nil {
 		return nil, err
 	}
 	for _, d := range page {
@@ -160,6 +174,37 @@ func (f *finding) Read(ctx context.Context, r *retrieval.Request, page []retriev
 	return c, nil
 }
 
+// nearOfPage returns the chunks of some documents that are nearest in meaning, nearest
+// first, and adds the texts of the first ones to the documents. Chunks whose vectors belong
+// to another state of their document are left out.
+func (f *finding) nearOfPage(ctx context.Context, hits []rawHit, rows map[int64]*pageRow) ([]near, error) {
+	all, err := nearOf(hits)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(x near) bool { return rows[x.Number] == nil || f.prints[x.Number] != x.Print })
+	var documents []int64
+	var others []int
+	for _, x := range all[:min(len(all), passage.MaxChunks)] {
+		if rows[x.Number].chunk(*x.N).End == 0 {
+			documents, others = append(documents, x.Number), append(others, *x.N)
+		}
+	}
+	if documents == nil {
+		return all, nil
+	}
+	more := map[int64]*pageRow{}
+	if err := f.s.searchAll(ctx, []asked{f.m.rowsOf(documents, 0, others, more)}); err != nil {
+		return nil, err
+	}
+	for number, x := range more {
+		with := *rows[number] // may be used for other pages
+		with.other = slices.Concat(with.other, x.other)
+		rows[number] = &with
+	}
+	return all, nil
+}
+
 // A contents is the documents of a page. It implements [retrieval.Contents].
 type contents struct {
 	s      *Store
@@ -167,6 +212,7 @@ type contents struct {
 	page   []retrieval.Document
 	rows   []*pageRow
 	also   [][]string
+	near   []near  // chunks that are nearest in meaning, nearest first
 	chunks []chunk // that passages are made of
 	places []int   // and their documents
 }
@@ -183,7 +229,7 @@ func (c *contents) Hits() []search.Hit {
 	return out
 }
 
-// Chunks returns the best chunks by words. Vectors do not count.
+// Chunks returns the best chunks by words, and those that are nearest in meaning.
 func (c *contents) Chunks(context.Context) ([]retrieval.Chunk, error) {
 	type placed struct {
 		chunk
@@ -206,6 +252,20 @@ func (c *contents) Chunks(context.Context) ([]retrieval.Chunk, error) {
 	for _, x := range all[:min(len(all), passage.MaxChunks)] {
 		c.chunks, c.places = append(c.chunks, x.chunk), append(c.places, x.place)
 		out = append(out, retrieval.Chunk{Document: c.page[x.place].Number, Number: x.N, Score: x.score})
+	}
+	for i, x := range c.near {
+		at := slices.IndexFunc(out, func(o retrieval.Chunk) bool { return o.Document == x.Number && o.Number == *x.N })
+		if at < 0 {
+			place := slices.IndexFunc(c.page, func(d retrieval.Document) bool { return d.Number == x.Number })
+			text := c.rows[place].chunk(*x.N)
+			if i >= passage.MaxChunks || text.End == 0 {
+				continue
+			}
+			at = len(out)
+			c.chunks, c.places = append(c.chunks, text), append(c.places, place)
+			out = append(out, retrieval.Chunk{Document: x.Number, Number: *x.N})
+		}
+		out[at].Cosine, out[at].HasCosine = x.cosine, true
 	}
 	return out, nil
 }

@@ -109,7 +109,8 @@ type finding struct {
 	langs []analysis.Language // that words are translated for
 	m     *matching           // of the last request
 	rows  map[int64]*pageRow  // documents that were read with the candidates, by number
-	texts map[int64]string    // of the candidates, by number
+
+	texts, prints map[int64]string // of the candidates, by number
 }
 
 // candidateFields are what is read of a candidate.
@@ -381,10 +382,10 @@ func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts
 			return nil, false, err
 		}
 	}
-	f.texts = map[int64]string{}
+	f.texts, f.prints = map[int64]string{}, map[int64]string{}
 	seen, complete := map[string]bool{}, 0
 	for _, d := range all {
-		f.texts[d.Number] = d.text
+		f.texts[d.Number], f.prints[d.Number] = d.text, d.print
 		if r.Distinct && d.text != "" && seen[d.text] {
 			continue
 		}

@@ -210,3 +210,52 @@ func TestComputedVectors(t *testing.T) {
 		t.Errorf("with all vectors, searches that may compute some make %d requests, others %d", made[time.Minute], made[0])
 	}
 }
+
+// TestPassagesByMeaning checks that a passage without a word of the question is shown if
+// its meaning is near, also among many that have words.
+func TestPassagesByMeaning(t *testing.T) {
+	a := address(t)
+	if !open(t, a).HasVectors() {
+		t.Skip("needs an OpenSearch server with the k-NN plugin")
+	}
+	e := &recorder{id: "recorder"}
+	s, err := opensearch.New(opensearch.Options{Address: a, Embedder: e, EmbedTime: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d := document.Document{ID: "long", Label: "l", Path: "long", Title: "long", Hash: "long"}
+	for i := range 40 {
+		text := fmt.Sprintf("The walrus number %d repairs something quickly, says the %d. report of somebody.\n\n", i, i)
+		if i == 30 {
+			text = "An automobile stands in the yard behind the house of the zeppelin's captain all day.\n\n"
+		}
+		d.Chunks = append(d.Chunks, document.Chunk{Offset: len(d.Text), Length: len(text)})
+		d.Text += text
+	}
+	if err := s.Apply(t.Context(), []document.Change{{Put: &d}}); err != nil {
+		t.Fatal(err)
+	}
+	for more := 1; more > 0; {
+		if more, err = s.EmbedNext(t.Context(), e, nil, 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("somebody repairs a car quickly"), Num: 8,
+		Passages: 2000})
+	if err != nil || len(p.Hits) != 1 {
+		t.Fatalf("Search() = %+v, %v, want one document", p, err)
+	}
+	var passages strings.Builder
+	for _, x := range p.Hits[0].Passages {
+		passages.WriteString(x.Text)
+	}
+	for _, want := range []string{"An automobile stands", "repairs something quickly"} {
+		if !strings.Contains(passages.String(), want) {
+			t.Errorf("the passages do not contain %q:\n%s", want, &passages)
+		}
+	}
+}

@@ -95,7 +95,7 @@ func fuse(p *Plan, c *Candidates, words, others []Document) []Document {
 	// The only document with all words stays first if it is so by words.
 	only := n > 0 && p.Some && c.Complete == 1 && words[0].Complete
 	var out []Document
-	for _, f := range fusion.Rerank(lexical, near, Fused, scaleOf(c.Full, n < Fused), only) {
+	for _, f := range fusion.Rerank(lexical, near, Fused, fusion.Scale{Full: c.Full, All: c.Full > 0 && n < Fused}, only) {
 		d := by[f.ID]
 		d.Score = f.Score
 		if d.Chunk < 0 {
@@ -109,15 +109,6 @@ func fuse(p *Plan, c *Candidates, words, others []Document) []Document {
 		}
 	}
 	return out
-}
-
-// scaleOf returns how scores by words and cosines are scaled; full is as in
-// Candidates.Full. all means that no other candidate has a score by words.
-func scaleOf(full float64, all bool) fusion.Scale {
-	if full <= 0 {
-		return fusion.Scale{}
-	}
-	return fusion.Scale{Lexical: full, Dense: fullCosine, All: all}
 }
 
 // preferTitled puts documents first whose title is the query, in the order of their

@@ -180,11 +180,6 @@ const (
 	maxSigns   = 16 // signs of a query that are used
 	halfScore  = 10 // score of a chunk that becomes 0.5
 	ofDocument = 3  // chunks of a document that precede those of others
-
-	// fullCosine says much, as does a score by words of Candidates.Full. Lower ones count
-	// less beside each other. Of 3,151 questions (bench/notes/answers.md), 0.8 answers as
-	// many.
-	fullCosine = 0.6
 )
 
 // Documents without a word of the query are found if it has so many words that count
