@@ -2,9 +2,11 @@ package bench
 
 import (
 	"bytes"
+	"compress/gzip"
 	"embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -23,6 +25,10 @@ type answerSet struct {
 	docs answerDocs
 
 	language analysis.Language // of the questions
+
+	// A large set is asked only with this program and OLD_BIN, and has a row of its
+	// own for the paraphrases.
+	large bool
 }
 
 // An answerDocs is documentation that bench/debian-docs downloads.
@@ -36,25 +42,49 @@ var (
 	firstDocs    = answerDocs{"debian-pages", "DEBIAN_DOCS", []string{".html"}}
 	secondDocs   = answerDocs{"second-pages", "DEBIAN_DOCS_SECOND", []string{".html", ".txt", ".md", ".rst", ".adoc"}}
 	languageDocs = answerDocs{"language-pages", "DEBIAN_DOCS_LANGUAGES", secondDocs.endings}
+
+	administrationDocs = answerDocs{"administration-pages", "DEBIAN_DOCS_ADMINISTRATION", secondDocs.endings}
+	programmingDocs    = answerDocs{"programming-pages", "DEBIAN_DOCS_PROGRAMMING", append(secondDocs.endings, ".htm")}
 )
 
 var answerSets = []answerSet{
-	{"first", "questions", firstDocs, analysis.English},
-	{"more", "questions-more", firstDocs, analysis.English},
-	{"held-out", "questions-held-out", firstDocs, analysis.English},
-	{"second", "questions-second", secondDocs, analysis.English},
-	{"german", "questions-de", languageDocs, analysis.LanguageOf("de")},
-	{"french", "questions-fr", languageDocs, analysis.LanguageOf("fr")},
-	{"japanese", "questions-ja", languageDocs, analysis.LanguageOf("ja")},
+	{"first", "questions.jsonl", firstDocs, analysis.English, false},
+	{"more", "questions-more.jsonl", firstDocs, analysis.English, false},
+	{"held-out", "questions-held-out.jsonl", firstDocs, analysis.English, false},
+	{"second", "questions-second.jsonl", secondDocs, analysis.English, false},
+	{"german", "questions-de.jsonl", languageDocs, analysis.LanguageOf("de"), false},
+	{"french", "questions-fr.jsonl", languageDocs, analysis.LanguageOf("fr"), false},
+	{"japanese", "questions-ja.jsonl", languageDocs, analysis.LanguageOf("ja"), false},
+	{"administration", "questions-administration.jsonl.gz", administrationDocs, analysis.English, true},
+	{"programming", "questions-programming.jsonl.gz", programmingDocs, analysis.English, true},
 }
 
-//go:embed testdata/questions*.jsonl
-var questionFiles embed.FS
+//go:embed testdata/questions* testdata/pages*
+var answerFiles embed.FS
+
+// answerFile returns the content of a file in testdata. It decompresses those
+// whose names end in .gz.
+func answerFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := answerFiles.ReadFile("testdata/" + name)
+	if err == nil && strings.HasSuffix(name, ".gz") {
+		var r io.Reader
+		if r, err = gzip.NewReader(bytes.NewReader(data)); err == nil {
+			data, err = io.ReadAll(r)
+		}
+	}
+	if err != nil {
+		t.Fatalf("reading %s: %v", name, err)
+	}
+	return data
+}
+
+var questionKinds = []string{"plain", "paraphrase", "option", "code", "keywords", "typo"}
 
 // A question is about the documentation of a set.
 type question struct {
 	Question string
-	Kind     string   // plain, paraphrase, option, code, keywords or typo
+	Kind     string   // one of questionKinds
 	Facts    []string // texts that an answer contains, all of them
 	Also     []string // texts of which each is an answer by itself
 	Pages    []string // parts of the paths of the right pages
@@ -65,12 +95,8 @@ type question struct {
 // questions returns the questions of the set.
 func (s answerSet) questions(t testing.TB) []question {
 	t.Helper()
-	data, err := questionFiles.ReadFile("testdata/" + s.file + ".jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var list []question
-	for line := range bytes.Lines(data) {
+	for line := range bytes.Lines(answerFile(t, s.file)) {
 		q := question{language: s.language}
 		if err := json.Unmarshal(line, &q); err != nil {
 			t.Fatalf("%s: %v", line, err)
@@ -131,49 +157,68 @@ const answerHeader = `
 |---|---|---|---|---|---|---|---|---|---|---|
 `
 
-// measure asks all questions and prints a row of the table: how many the search
-// answers, how many the search and reading on in the first hit, where the right
-// page is, and what they cost. A question is answered if one hit contains the
-// facts.
+// measure asks all questions and prints a row of the table, or two for a large set.
 func (s answerSet) measure(b *testing.B, name string, search func(q question) answerReply) {
 	b.Helper()
 	all := s.questions(b)
 	for b.Loop() {
-		var one, two int
-		var first [9]int // by n, how often the right page is among the first n
-		var perSearch, perAnswer []string
-		var took Times
+		if !s.large {
+			measureRow(b, s.name, name, all, search)
+			continue
+		}
+		var paraphrases, others []question
 		for _, q := range all {
-			began := time.Now()
-			r := search(q)
-			took = append(took, time.Since(began))
-			text := r.text
-			perSearch = append(perSearch, text)
-			at := slices.IndexFunc(r.pages, q.onRightPage)
-			if slices.ContainsFunc(r.hits, q.answeredBy) {
-				one++
-				two++
+			if q.Kind == "paraphrase" {
+				paraphrases = append(paraphrases, q)
 			} else {
-				b.Logf("not answered, right page %d of %d: %s", at+1, len(r.pages), q.Question)
-				if len(r.pages) > 0 {
-					more, clean := r.readOn()
-					text += more
-					if q.answeredBy(clean) {
-						two++
-					}
-				}
+				others = append(others, q)
 			}
-			perAnswer = append(perAnswer, text)
-			if at >= 0 {
-				for n := at + 1; n < len(first); n++ {
-					first[n]++
+		}
+		measureRow(b, s.name+", paraphrases", name, paraphrases, search)
+		measureRow(b, s.name+", others", name, others, search)
+	}
+	b.ReportMetric(0, "ns/op") // the loop also contains work that is not measured
+}
+
+// measureRow asks questions and prints a row of the table: how many the search
+// answers, how many the search and reading on in the first hit, where the right
+// page is, and what they cost. A question is answered if one hit contains the
+// facts.
+func measureRow(b *testing.B, set, name string, questions []question, search func(q question) answerReply) {
+	b.Helper()
+	var one, two int
+	var first [9]int // by n, how often the right page is among the first n
+	var perSearch, perAnswer []string
+	var took Times
+	for _, q := range questions {
+		began := time.Now()
+		r := search(q)
+		took = append(took, time.Since(began))
+		text := r.text
+		perSearch = append(perSearch, text)
+		at := slices.IndexFunc(r.pages, q.onRightPage)
+		if slices.ContainsFunc(r.hits, q.answeredBy) {
+			one++
+			two++
+		} else {
+			b.Logf("not answered, right page %d of %d: %s", at+1, len(r.pages), q.Question)
+			if len(r.pages) > 0 {
+				more, clean := r.readOn()
+				text += more
+				if q.answeredBy(clean) {
+					two++
 				}
 			}
 		}
-		fmt.Printf("\n| %s | %s | %d | %d | %d | %d | %d | %d | %.0f | %.0f | %.3g |\n", s.name, name, len(all), one, two,
-			first[1], first[5], first[8], medianTokens(b, perSearch), medianTokens(b, perAnswer), ms(took.at(0.5)))
+		perAnswer = append(perAnswer, text)
+		if at >= 0 {
+			for n := at + 1; n < len(first); n++ {
+				first[n]++
+			}
+		}
 	}
-	b.ReportMetric(0, "ns/op") // the loop also contains work that is not measured
+	fmt.Printf("\n| %s | %s | %d | %d | %d | %d | %d | %d | %.0f | %.0f | %.3g |\n", set, name, len(questions), one, two,
+		first[1], first[5], first[8], medianTokens(b, perSearch), medianTokens(b, perAnswer), ms(took.at(0.5)))
 }
 
 // pathWords returns a path in which all signs except slashes are hyphens, as in
@@ -235,8 +280,8 @@ func (h answerHit) text() string {
 }
 
 // BenchmarkAnswers measures how many questions a search answers, with default
-// arguments, and what that costs: with this program, with OLD_BIN, with grep and
-// with qmd. It prints a table.
+// arguments, and what that costs: with this program and with OLD_BIN, and for sets
+// that are not large with grep and with qmd. It prints a table.
 func BenchmarkAnswers(b *testing.B) {
 	fmt.Print(answerHeader)
 	programs := map[string]string{"knowhow": program(b), "before": os.Getenv("OLD_BIN")}
@@ -253,6 +298,9 @@ func BenchmarkAnswers(b *testing.B) {
 				}
 				s.measure(b, name, c.indexed(b).answers(b))
 			})
+		}
+		if s.large {
+			continue
 		}
 		b.Run(s.name+"/several kinds", func(b *testing.B) {
 			c := s.docs.corpus(b)
@@ -326,10 +374,34 @@ func TestAnsweredBy(t *testing.T) {
 			t.Errorf("answeredBy(%q) = %v, want %v", text, got, want)
 		}
 	}
+}
+
+// TestQuestions checks that the questions of all sets are complete and different, and
+// that those of the large sets are about pages that bench/debian-docs keeps.
+func TestQuestions(t *testing.T) {
+	type key struct {
+		language analysis.Language
+		question string
+	}
+	asked := map[key]bool{}
 	for _, s := range answerSets {
+		var kept []string
+		if s.large {
+			kept = strings.Split(string(answerFile(t, "pages-"+s.name+".txt.gz")), "\n")
+		}
 		for _, q := range s.questions(t) {
-			if q.Question == "" || q.Kind == "" || len(q.Facts) == 0 || len(q.Pages) == 0 {
+			if q.Question == "" || !slices.Contains(questionKinds, q.Kind) || len(q.Facts) == 0 || len(q.Pages) == 0 {
 				t.Errorf("%s: question %+v is not complete", s.name, q)
+			}
+			k := key{s.language, q.Question}
+			if asked[k] {
+				t.Errorf("%s: question %q is there twice", s.name, q.Question)
+			}
+			asked[k] = true
+			for _, page := range q.Pages {
+				if s.large && !slices.Contains(kept, "usr/"+page) {
+					t.Errorf("%s: page %s is not in the list", s.name, page)
+				}
 			}
 		}
 	}

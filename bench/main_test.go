@@ -10,6 +10,7 @@
 //	KNOWHOW_EMBEDDER the model; none if it is not set
 //	DEBIAN_DOCS  folder that bench/debian-docs filled
 //	DEBIAN_DOCS_SECOND, DEBIAN_DOCS_LANGUAGES  the same with -second and -languages
+//	DEBIAN_DOCS_ADMINISTRATION, DEBIAN_DOCS_PROGRAMMING  with -administration and -programming
 //	ANSWERS_PEERS folder that bench/answers-peers filled
 //	MIXED_DOCS   folder that bench/mixed filled
 //	OLD_BIN      another version of the program, for bench/mixed and bench/answers
