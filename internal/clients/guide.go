@@ -58,8 +58,9 @@ type Guide struct {
 	Link string
 }
 
-// Guide returns how the client is connected to a server with a URL. A client that only
-// starts servers itself is connected to one of its own for the sources.
+// Guide returns how the client is connected to a server with a URL. For a client that
+// cannot use a URL, it has the command with which the client starts its own server for
+// the sources.
 func (c *Client) Guide(s Server, sources []string) (Guide, error) {
 	if !c.HTTP {
 		if len(sources) == 0 {

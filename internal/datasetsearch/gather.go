@@ -119,7 +119,9 @@ func (e *evaluator) Gather(ctx context.Context, r *retrieval.Request) (*retrieva
 	if c.Documents, err = e.list(ctx, r); err != nil {
 		return nil, err
 	}
-	c.Full = passage.Full(e.matcher.Conditions(m.Ranking(), 0))
+	if r.Vector != nil {
+		c.Full = passage.Full(e.matcher.Conditions(m.Ranking(), 0))
+	}
 	if r.Facets != nil {
 		c.Facets, err = e.facets(ctx, m.Docs, r.Facets)
 	}

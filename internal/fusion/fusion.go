@@ -23,7 +23,10 @@ const DefaultWeight = 2
 // from the least to the greatest.
 type Scale struct {
 	Full float64 // a score that says much, which becomes 1 unless others are greater; 0 if none is known
-	All  bool    // no document without a lexical hit has words of the query, so that the least score is 0
+
+	// All means that no document without a lexical hit has words of the query, so that
+	// the least score is 0. It is ignored if Full is 0.
+	All bool
 }
 
 // A Hit is a document with a score.
@@ -112,10 +115,10 @@ func scaled[ID cmp.Ordered](hits []Hit[ID], scale Scale) map[ID]float64 {
 	for _, s := range scores {
 		least, most = min(least, s), max(most, s)
 	}
-	if scale.All || least == most && scale.Full > 0 {
-		least = min(least, 0)
-	}
 	if scale.Full > 0 {
+		if scale.All || least == most {
+			least = min(least, 0)
+		}
 		most = max(most, scale.Full)
 	}
 	for id, s := range scores {

@@ -131,7 +131,9 @@ func (e *evaluator) gatherAll(ctx context.Context, r *retrieval.Request, c *retr
 	if c.Documents, err = e.list(ctx, m, r); err != nil && !e.timedOut(ctx, err) {
 		return err
 	}
-	c.Full = passage.Full(e.matcher.Conditions(m.Ranking(), 0))
+	if r.Vector != nil {
+		c.Full = passage.Full(e.matcher.Conditions(m.Ranking(), 0))
+	}
 	if r.Chunks > 0 {
 		c.Chunks, err = e.gatherChunks(ctx, m, r)
 	}

@@ -80,7 +80,13 @@ func open(t *testing.T, address string) *opensearch.Store { return openWith(t, a
 // openWith opens a store that searches with an embedder.
 func openWith(t *testing.T, address string, e embed.Embedder) *opensearch.Store {
 	t.Helper()
-	s, err := opensearch.New(opensearch.Options{Address: address, Embedder: e})
+	return openStore(t, opensearch.Options{Address: address, Embedder: e})
+}
+
+// openStore opens a store until the test ends.
+func openStore(t *testing.T, o opensearch.Options) *opensearch.Store {
+	t.Helper()
+	s, err := opensearch.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,6 +193,8 @@ func (f *finding) nearOfPage(ctx context.Context, hits []rawHit, rows map[int64]
 	if documents == nil {
 		return all, nil
 	}
+	slices.Sort(documents)
+	documents = slices.Compact(documents)
 	more := map[int64]*pageRow{}
 	if err := f.s.searchAll(ctx, []asked{f.m.rowsOf(documents, 0, others, more)}); err != nil {
 		return nil, err

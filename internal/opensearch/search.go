@@ -361,7 +361,10 @@ func (f *finding) gather(ctx context.Context, r *retrieval.Request, depth, texts
 	if err := f.send(ctx, list); err != nil {
 		return nil, false, err
 	}
-	c.Missing, c.Full = m.missing(r, c.Total), passage.Full(conditions(m.leaves, "", m.weight))
+	c.Missing = m.missing(r, c.Total)
+	if r.Vector != nil {
+		c.Full = passage.Full(conditions(m.leaves, "", m.weight))
+	}
 	f.rows = map[int64]*pageRow{}
 	all, err := m.decode(r, hits)
 	if err == nil && texts > 0 {

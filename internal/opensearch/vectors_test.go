@@ -160,16 +160,7 @@ func TestComputedVectors(t *testing.T) {
 	through, requests := counted(t, a)
 	with := func(limit time.Duration) *opensearch.Store {
 		t.Helper()
-		s, err := opensearch.New(opensearch.Options{Address: through, Embedder: e, EmbedTime: time.Minute,
-			ComputeTime: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		if err := s.Open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return openStore(t, opensearch.Options{Address: through, Embedder: e, EmbedTime: time.Minute, ComputeTime: limit})
 	}
 	find := func(s *opensearch.Store, when, first string, computed ...string) {
 		t.Helper()
@@ -219,14 +210,7 @@ func TestPassagesByMeaning(t *testing.T) {
 		t.Skip("needs an OpenSearch server with the k-NN plugin")
 	}
 	e := &recorder{id: "recorder"}
-	s, err := opensearch.New(opensearch.Options{Address: a, Embedder: e, EmbedTime: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s := openStore(t, opensearch.Options{Address: a, Embedder: e, EmbedTime: time.Minute})
 	d := document.Document{ID: "long", Label: "l", Path: "long", Title: "long", Hash: "long"}
 	for i := range 40 {
 		text := fmt.Sprintf("The walrus number %d repairs something quickly, says the %d. report of somebody.\n\n", i, i)
@@ -240,6 +224,7 @@ func TestPassagesByMeaning(t *testing.T) {
 		t.Fatal(err)
 	}
 	for more := 1; more > 0; {
+		var err error
 		if more, err = s.EmbedNext(t.Context(), e, nil, 20); err != nil {
 			t.Fatal(err)
 		}

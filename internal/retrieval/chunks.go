@@ -85,7 +85,7 @@ func fuseChunks(chunks []Chunk, weight, least, full float64) []scored {
 		return words
 	}
 	var out []scored
-	scale := fusion.Scale{Full: full, All: full > 0 && len(lexical) < passage.MaxChunks}
+	scale := fusion.Scale{Full: full, All: len(lexical) < passage.MaxChunks}
 	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, near), weight, scale) {
 		out = append(out, scored{f.ID, f.Score})
 	}

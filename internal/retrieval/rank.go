@@ -95,7 +95,7 @@ func fuse(p *Plan, c *Candidates, words, others []Document) []Document {
 	// The only document with all words stays first if it is so by words.
 	only := n > 0 && p.Some && c.Complete == 1 && words[0].Complete
 	var out []Document
-	for _, f := range fusion.Rerank(lexical, near, Fused, fusion.Scale{Full: c.Full, All: c.Full > 0 && n < Fused}, only) {
+	for _, f := range fusion.Rerank(lexical, near, Fused, fusion.Scale{Full: c.Full, All: n < Fused}, only) {
 		d := by[f.ID]
 		d.Score = f.Score
 		if d.Chunk < 0 {

@@ -77,7 +77,8 @@ type Candidates struct {
 	Facets   *search.FacetCounts // nil unless requested
 
 	// Full is the score by words of a chunk of average length that has each condition
-	// of the ranking once; 0 if nothing is ranked by words.
+	// of the ranking once; 0 if nothing is ranked by words, or if the request has no
+	// vector.
 	Full float64
 
 	// Documents are the first Depth documents that match. By relevance, those that
