@@ -24,7 +24,7 @@ type answerSet struct {
 	file string // in testdata, one JSON object a line
 	docs answerDocs
 
-	language analysis.Language // of the questions
+	language analysis.Language // of the questions; English by default
 
 	// A large set is asked only with this program and OLD_BIN, and has a row of its
 	// own for the paraphrases.
@@ -48,15 +48,15 @@ var (
 )
 
 var answerSets = []answerSet{
-	{"first", "questions.jsonl", firstDocs, analysis.English, false},
-	{"more", "questions-more.jsonl", firstDocs, analysis.English, false},
-	{"held-out", "questions-held-out.jsonl", firstDocs, analysis.English, false},
-	{"second", "questions-second.jsonl", secondDocs, analysis.English, false},
-	{"german", "questions-de.jsonl", languageDocs, analysis.LanguageOf("de"), false},
-	{"french", "questions-fr.jsonl", languageDocs, analysis.LanguageOf("fr"), false},
-	{"japanese", "questions-ja.jsonl", languageDocs, analysis.LanguageOf("ja"), false},
-	{"administration", "questions-administration.jsonl.gz", administrationDocs, analysis.English, true},
-	{"programming", "questions-programming.jsonl.gz", programmingDocs, analysis.English, true},
+	{name: "first", file: "questions.jsonl", docs: firstDocs},
+	{name: "more", file: "questions-more.jsonl", docs: firstDocs},
+	{name: "held-out", file: "questions-held-out.jsonl", docs: firstDocs},
+	{name: "second", file: "questions-second.jsonl", docs: secondDocs},
+	{name: "german", file: "questions-de.jsonl", docs: languageDocs, language: analysis.LanguageOf("de")},
+	{name: "french", file: "questions-fr.jsonl", docs: languageDocs, language: analysis.LanguageOf("fr")},
+	{name: "japanese", file: "questions-ja.jsonl", docs: languageDocs, language: analysis.LanguageOf("ja")},
+	{name: "administration", file: "questions-administration.jsonl.gz", docs: administrationDocs, large: true},
+	{name: "programming", file: "questions-programming.jsonl.gz", docs: programmingDocs, large: true},
 }
 
 //go:embed testdata/questions* testdata/pages*

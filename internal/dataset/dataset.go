@@ -30,6 +30,10 @@ const (
 	Ready      State = "ready"      // can be searched
 )
 
+// Failed reports whether a dataset in this state cannot be searched until its files
+// change.
+func (s State) Failed() bool { return s == Invalid || s == Error }
+
 // An Info describes a dataset of a [Registry].
 type Info struct {
 	ID           string // of the manifest, or the name of the folder if the manifest has no valid one

@@ -262,10 +262,10 @@ func ListResult(infos []dataset.Info) any {
 			DatasetSize: d.Vectors, ManifestPath: d.ManifestPath, Documents: d.Documents, Model: d.Model,
 			Error: d.Failure(),
 		}
-		switch d.State {
-		case dataset.Ready:
+		switch {
+		case d.State == dataset.Ready:
 			r.Metadata.ReadyDatasets++
-		case dataset.Invalid, dataset.Error:
+		case d.State.Failed():
 			l.Status = dataset.Error
 			l.FailedAt = d.FailedAt.UTC().Format(time.RFC3339)
 			r.Metadata.ErrorDatasets++

@@ -165,7 +165,7 @@ func (s *Service) addFailure(ctx context.Context, q query.Node, page *search.Pag
 	}
 	var bad []string
 	for _, i := range all {
-		if (i.State == dataset.Error || i.State == dataset.Invalid) && !excludes(q, i.ID) {
+		if i.State.Failed() && !excludes(q, i.ID) {
 			name := i.ID
 			if slices.ContainsFunc(all, func(o dataset.Info) bool { return o.ID == i.ID && o.State == dataset.Ready }) {
 				name = filepath.Base(filepath.Dir(i.ManifestPath)) // the ID is that of another dataset
@@ -305,10 +305,10 @@ func (s *Service) Health(ctx context.Context) (search.Health, error) {
 	}
 	ready, bad := 0, 0
 	for _, i := range list {
-		switch i.State {
-		case dataset.Ready:
+		switch {
+		case i.State == dataset.Ready:
 			ready++
-		case dataset.Invalid, dataset.Error:
+		case i.State.Failed():
 			bad++
 		}
 	}

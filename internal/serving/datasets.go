@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/knowhow-mcp/knowhow/internal/console"
@@ -19,19 +20,17 @@ func datasetsOf(service search.Service) (list []console.Dataset, more int) {
 		return nil, 0
 	}
 	all := s.Datasets()
-	slices.SortStableFunc(all, func(a, b dataset.Info) int { return failed(b) - failed(a) })
+	rank := func(d dataset.Info) int {
+		if d.State.Failed() {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b dataset.Info) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, d := range all[:min(len(all), shownDatasets)] {
 		list = append(list, shownDataset(d))
 	}
 	return list, len(all) - len(list)
-}
-
-// failed returns 1 for a dataset that cannot be searched, 0 for others.
-func failed(d dataset.Info) int {
-	if d.State == dataset.Invalid || d.State == dataset.Error {
-		return 1
-	}
-	return 0
 }
 
 // shownDataset returns what the console shows of a dataset.
@@ -42,7 +41,7 @@ func shownDataset(d dataset.Info) console.Dataset {
 	switch {
 	case d.State == dataset.Ready:
 		to.State = string(dataset.Ready)
-	case failed(d) == 1:
+	case d.State.Failed():
 		to.State = string(dataset.Error)
 	}
 	for _, p := range d.Problems {
