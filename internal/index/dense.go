@@ -68,10 +68,8 @@ func (e *evaluator) addMeaning(ctx context.Context, m *matched, r *retrieval.Req
 			return err
 		}
 	}
-	if d.near, err = d.found(m); err == nil {
-		m.dense = d
-	}
-	return err
+	m.dense = d
+	return nil
 }
 
 // loadVectors loads the vectors of the labels of the view, once for a search.
@@ -110,8 +108,8 @@ func (d *dense) extend(m *matched, least float64) error {
 	return nil
 }
 
-// found returns those of the nearest documents that the query finds.
-func (d *dense) found(m *matched) ([]vectors.Hit, error) {
+// keepFound removes the nearest documents that the query does not find.
+func (d *dense) keepFound(m *matched) error {
 	rows := make([]int64, len(d.near))
 	for i, h := range d.near {
 		rows[i] = h.Document
@@ -119,16 +117,17 @@ func (d *dense) found(m *matched) ([]vectors.Hit, error) {
 	slices.Sort(rows)
 	docs, err := d.e.view.Rows(rows)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	docs.And(m.Docs)
 	if rows, err = d.e.view.RowsOf(docs); err != nil {
-		return nil, err
+		return err
 	}
-	return slices.DeleteFunc(d.near, func(h vectors.Hit) bool {
+	d.near = slices.DeleteFunc(d.near, func(h vectors.Hit) bool {
 		_, ok := slices.BinarySearch(rows, h.Document)
 		return !ok
-	}), nil
+	})
+	return nil
 }
 
 // addCosines adds to documents that are ranked by words their cosines, and the

@@ -10,6 +10,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// Documents with the same text are one hit if they are near in meaning, too.
+func TestDistinctNear(t *testing.T) {
+	e := &topics{id: "topics"}
+	x := openWith(t, t.TempDir(), e)
+	put(t, x, append(garage(), doc("a", "copy.md", "Garage", garage()[0].Text),
+		doc("a", "mirror.md", "Clinic", garage()[1].Text))...)
+	embedAll(t, x, e)
+	for text, want := range map[string]int{"someone repairs broken car engines": 3, "the physician sees some patients": 1} {
+		q := search.Query{Text: query.MustParse(text), Distinct: true, Num: 10}
+		p := page(t, x, q)
+		if p.Total != want || len(p.Hits) != want {
+			t.Errorf("Search(%q) = %q of %d, want %d", text, names(p), p.Total, want)
+		}
+		q.Start = want
+		if p = page(t, x, q); len(p.Hits) > 0 {
+			t.Errorf("Search(%q) = %q behind the last one", text, names(p))
+		}
+	}
+}
+
 // Documents with the same text are one hit and count once, in totals, in allWords
 // and in facets. Others are named only if they are searched and match. Empty
 // texts are not the same.

@@ -127,6 +127,11 @@ func (e *evaluator) gatherAll(ctx context.Context, r *retrieval.Request, c *retr
 			return err
 		}
 	}
+	if m.dense != nil {
+		if err := m.dense.keepFound(m); err != nil {
+			return err
+		}
+	}
 	c.Total, c.Complete, c.Missing = m.Count, m.CompleteCount, m.Missing
 	if c.Documents, err = e.list(ctx, m, r); err != nil && !e.timedOut(ctx, err) {
 		return err
