@@ -144,10 +144,10 @@ func Choose(ctx context.Context, src Source, documents int, chunks []Chunk, cond
 	}
 	slices.SortStableFunc(windows, func(a, b window) int { return byValue(b, a) })
 	for _, w := range windows {
-		if c.left < shortest || w.value == 0 && w.text.chunk.Score > 0 {
+		if c.left < shortest {
 			break
 		}
-		if !w.only || c.of[w.text.chunk.Document] == nil {
+		if w.value > 0 && !w.only || c.of[w.text.chunk.Document] == nil {
 			c.put(w)
 		}
 	}

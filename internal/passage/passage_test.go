@@ -143,6 +143,18 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestEachDocument checks that each document has a passage while characters are left,
+// although it has no word of the query and others have windows without one.
+func TestEachDocument(t *testing.T) {
+	docs := []document.Document{guide("a.md", "The walrus signs."), guide("b.md", "The walrus of the north signs."),
+		guide("c.md", "Another walrus signs."), guide("near.md", "A pinniped puts its name below."), plain("short.md", "Name.")}
+	for i, passages := range choose(t, docs, "walrus signs", 100_000) {
+		if len(passages) == 0 {
+			t.Errorf("%s has no passage", docs[i].Path)
+		}
+	}
+}
+
 // TestWorthTheirTokens checks that a passage that repeats the text of another
 // document's is left out, and that a document whose score is far below the best
 // one has at most an excerpt.
