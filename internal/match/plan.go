@@ -2,6 +2,7 @@ package match
 
 import (
 	"context"
+	"slices"
 
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/relevance"
@@ -45,13 +46,18 @@ func (x *Matcher) Match(ctx context.Context, p *retrieval.Plan, within func(segm
 			m.Missing = append(m.Missing, w.Text)
 		}
 	}
-	for _, n := range p.Extra {
+	for i, n := range slices.Concat(p.Phrases, p.Extra) {
 		f, err := x.Eval(ctx, n)
 		if x.timedOut(ctx, err) {
 			break
 		}
 		if err != nil {
 			return m, err
+		}
+		if i < len(p.Phrases) {
+			for _, l := range f.Leaves {
+				l.patterns = nil
+			}
 		}
 		m.addLeaves(f.Leaves)
 	}

@@ -170,11 +170,16 @@ func (t *translator) plain(m *matching, p *retrieval.Plan) error {
 			return err
 		}
 	}
-	for _, n := range p.Extra {
+	for i, n := range slices.Concat(p.Phrases, p.Extra) {
 		if t.clauses > plainClauses+pieceClauses {
 			break
 		}
 		part, err := t.node(n)
+		if i < len(p.Phrases) {
+			for _, l := range part.leaves {
+				l.patterns = nil
+			}
+		}
 		if err := add(&m.extra, part, err); err != nil {
 			return err
 		}

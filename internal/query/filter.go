@@ -35,8 +35,8 @@ func (t Text) Plain() string {
 }
 
 // AnyOf returns a query for documents with any of some words that meet the conditions
-// of [Text.Filter]; see the function [AnyOf].
-func (t Text) AnyOf(words []string) Text { return anyWithin(words, t.filter.text) }
+// of [Text.Filter]; see the function [AnyOf]. Those with [Text.Phrases] are preferred.
+func (t Text) AnyOf(words []string) Text { return anyWithin(words, t.Phrases(), t.filter.text) }
 
 // AllOf returns a query for documents with all of some words, which may contain
 // operators and are not read as such, that meet the conditions of [Text.Filter].

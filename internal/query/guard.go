@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -236,9 +237,14 @@ func insertBackslashes(s string, offsets []int) string {
 	return b.String()
 }
 
+// PhraseWeight is what quoted words of a sentence count where they stand together, beside
+// what each of them counts.
+const PhraseWeight = 3
+
 // anyOf returns a query for documents with any of some words, in the form in which
-// [Guard] returns it. Repeated words count once. Without words it returns "".
-func anyOf(words []string) string {
+// [Guard] returns it. Repeated words count once. Without words it returns "". Phrases of
+// these words count more than their words do.
+func anyOf(words, phrases []string) string {
 	var parts []string
 	for _, w := range words {
 		w = strings.Join(Fields(w), " ")
@@ -254,6 +260,9 @@ func anyOf(words []string) string {
 	}
 	if len(parts) == 1 && isPlain(parts[0]) {
 		return parts[0]
+	}
+	for _, p := range phrases {
+		parts = append(parts, Quote(p)+"^"+strconv.Itoa(PhraseWeight))
 	}
 	return "(" + strings.Join(parts, " OR ") + ")"
 }

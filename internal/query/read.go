@@ -37,8 +37,27 @@ func Read(s string) (Text, error) {
 		return Text{}, err
 	}
 	t := relaxedText(text)
+	if relaxed {
+		t = withoutExcluded(t)
+	}
 	t.typed, t.relaxed = s, relaxed
 	return t, nil
+}
+
+// withoutExcluded returns a text of words and excluded words, at its end, as the words
+// with the filter that a document has none of the excluded ones. Other texts stay.
+func withoutExcluded(t Text) Text {
+	parts := Fields(t.text)
+	n := slices.IndexFunc(parts, func(w string) bool { return strings.ContainsAny(w[:1], "-!") })
+	if n <= 0 || !isPlain(strings.Join(parts[:n], " ")) {
+		return t
+	}
+	filtered, err := withFilter(parts[:n], strings.Join(parts[n:], " "))
+	if err != nil {
+		return t
+	}
+	filtered.filter.typed = strings.Join(parts[:n], " ")
+	return filtered
 }
 
 // read is Read before the text is parsed. relaxed reports whether s cannot be parsed.

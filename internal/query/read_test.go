@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/query"
 )
@@ -193,4 +195,48 @@ func FuzzRead(f *testing.F) {
 			checkRead(t, q, docs())
 		}
 	})
+}
+
+func TestPhrases(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		want []string
+	}{
+		{`where is the "quarterly forecast" in the vault`, []string{"quarterly forecast"}},
+		{`what do "no space left" and "read-only file system" mean`, []string{"no space left", "read-only file system"}},
+		{"was heißt „nicht gefunden“ in “plain words” here", []string{"nicht gefunden", "plain words"}},
+		{"予算の「来年度の東京都」はいくらですか", []string{"来年度の東京都"}},
+		{`where is the "vault" of the bank`, nil},
+		{`where is the "quarterly forecast in the vault`, nil},
+		{`where is the "" of the "- -" bank`, nil},
+		{`"quarterly forecast"`, nil}, // a query, which requires it
+		{"where is the quarterly forecast", nil},
+	} {
+		text, err := query.Read(tt.in)
+		if err != nil {
+			t.Errorf("Read(%q) = %v", tt.in, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.want, text.Phrases()); diff != "" {
+			t.Errorf("Read(%q).Phrases() (-want +got):\n%s", tt.in, diff)
+		}
+		if any, _, _ := text.Any(); tt.want != nil && !strings.Contains(any.String(), `"`+tt.want[0]+`"^3`) {
+			t.Errorf("Read(%q).Any() = %q, want the phrase too", tt.in, any)
+		}
+	}
+}
+
+// Words beside excluded ones that cannot be parsed are words.
+func TestReadExcluded(t *testing.T) {
+	for in, want := range map[string]string{
+		"(red zebra -blue":       "(red OR zebra) -blue",
+		`"-blue red zebra apple`: "(red OR zebra OR apple) -blue",
+		"red zebra NOT blue (":   "(red OR zebra) !blue",
+	} {
+		text, err := query.Read(in)
+		any, _, ok := text.Any()
+		if err != nil || !ok || text.Kind() != query.Words || !text.Relaxed() || any.String() != want {
+			t.Errorf("Read(%q) = %q, %v, any of its words %q, want %q", in, text, err, any, want)
+		}
+	}
 }

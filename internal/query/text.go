@@ -71,12 +71,13 @@ func MustParse(s string) Text {
 
 // AnyOf returns a query for documents with any of some words, of which it uses the
 // first 500. Repeated words count once. Without words, it asks for everything.
-func AnyOf(words []string) Text { return anyWithin(words, "") }
+func AnyOf(words []string) Text { return anyWithin(words, nil, "") }
 
-// anyWithin is AnyOf with conditions in the query language, "" for none.
-func anyWithin(words []string, conditions string) Text {
+// anyWithin is AnyOf with phrases that are preferred and conditions in the query
+// language, "" for none.
+func anyWithin(words, phrases []string, conditions string) Text {
 	for words = words[:min(len(words), maxAny)]; ; words = words[:len(words)/2] {
-		t, err := Parse(strings.TrimSpace(anyOf(words) + " " + conditions))
+		t, err := Parse(strings.TrimSpace(anyOf(words, phrases) + " " + conditions))
 		if err == nil {
 			return t
 		}
@@ -204,8 +205,30 @@ func relaxedText(words string) Text {
 	return t
 }
 
+// maxPhrases is how many quoted parts of a sentence are used.
+const maxPhrases = 8
+
+// quotes are the marks of quotations other than the quotation mark of ASCII.
+var quotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "«", `"`, "»", `"`, "「", `"`, "」", `"`)
+
+// Phrases returns the quoted parts of a sentence that have several words, without
+// signs. Documents in which such words stand together are preferred.
+func (t Text) Phrases() (phrases []string) {
+	if t.kind != Words {
+		return nil
+	}
+	parts := strings.Split(quotes.Replace(t.Question()), `"`)
+	for i := 1; i+1 < len(parts) && len(phrases) < maxPhrases; i += 2 {
+		words := plainWords(parts[i])
+		if divided, _ := Divide(words); len(divided) > 1 {
+			phrases = append(phrases, strings.Join(words, " "))
+		}
+	}
+	return phrases
+}
+
 // Any returns a query for documents with any of the words of t, which has two or
-// more. Words in scripts without blanks between words are those of [Divide] and
+// more. Those with its [Text.Phrases] are preferred. Words in scripts without blanks between words are those of [Divide] and
 // their [Pieces]. pieces reports whether there are such pieces. ok is false if t has
 // no words or only one.
 func (t Text) Any() (some Text, pieces, ok bool) {

@@ -27,6 +27,10 @@ type Plan struct {
 	Extra  []query.Node // conditions that only count in the ranking
 	Signs  []string     // signs of the typed text, such as C++, which also count in the ranking
 
+	// Phrases are quoted words of a question, which only count in the ranking. They say
+	// nothing about excerpts: each of their words is a condition of its own.
+	Phrases []query.Node
+
 	// Titles are the tokens of the text in each language of the documents. Documents
 	// with such a title come first. They are nil unless the text has words.
 	Titles [][]string
@@ -74,6 +78,9 @@ func newPlan(text query.Text, languages []analysis.Language, anyWord bool) *Plan
 				p.Extra = append(p.Extra, query.Term{Text: w})
 			}
 		}
+	}
+	for _, s := range text.Phrases() {
+		p.Phrases = append(p.Phrases, query.Boost{Node: query.Phrase{Text: s}, Factor: query.PhraseWeight})
 	}
 	p.Signs = signsOf(text.Question())
 	p.weighLiterals(text)
@@ -181,7 +188,7 @@ func (p *Plan) Everything() bool { return p.Tree == nil && p.Words == nil }
 // isSingle reports whether the plan has one condition, so that only the scores of
 // chunks count in its ranking.
 func (p *Plan) isSingle() bool {
-	if len(p.Words) != 1 || len(p.Signs)+len(p.Extra) > 0 {
+	if len(p.Words) != 1 || len(p.Signs)+len(p.Extra)+len(p.Phrases) > 0 {
 		return false
 	}
 	_, isTerm := p.Words[0].Node.(query.Term)

@@ -78,17 +78,23 @@ func relax[P relaxed[P]](text query.Text, find func(query.Text) (P, error)) (P, 
 	if !isCode {
 		code, isCode = text.Unsigned()
 	}
-	any, pieces, ok := text.Any()
-	var page P
-	switch {
-	case isCode:
-		page, err = relax(code, find)
-	case !ok || staged && !pieces:
-		return first, nil
-	default:
-		if page, err = find(any); errors.Is(err, errkind.Invalid) {
-			return first, nil // with OR, the query is too long
+	if isCode {
+		page, err := relax(code, find)
+		if err != nil {
+			return page, err
 		}
+		if total, _ := page.found(); total > 0 {
+			page.relax()
+			return page, nil
+		}
+	}
+	any, pieces, ok := text.Any()
+	if !ok || staged && !pieces {
+		return first, nil
+	}
+	page, err := find(any)
+	if errors.Is(err, errkind.Invalid) {
+		return first, nil // with OR, the query is too long
 	}
 	if err != nil {
 		return page, err
@@ -96,9 +102,7 @@ func relax[P relaxed[P]](text query.Text, find func(query.Text) (P, error)) (P, 
 	if total, _ := page.found(); total == 0 {
 		return first, nil
 	}
-	if !isCode {
-		page.advise(first)
-	}
+	page.advise(first)
 	page.relax()
 	return page, nil
 }

@@ -2,6 +2,7 @@ package fesstest
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -34,6 +35,7 @@ type node struct {
 	text  string
 	high  string // of a range; text is its low end
 	open  [2]bool
+	boost float64 // of a leaf; 0 if it has none, which counts as 1
 }
 
 // A leafKind is a kind of leaf.
@@ -176,7 +178,7 @@ func (p *parser) clause(field string) (node, error) {
 		if err := p.advance(); err != nil {
 			return node{}, err
 		}
-		return n, p.boost()
+		return n, p.boost(&n) // of a group, without an effect
 	}
 	return p.leaf(field)
 }
@@ -218,17 +220,20 @@ func (p *parser) leaf(field string) (node, error) {
 				return node{}, err
 			}
 		}
-		if err := p.boost(); err != nil {
+		if err := p.boost(&n); err != nil {
 			return node{}, err
 		}
 	}
 	return n, nil
 }
 
-// boost skips an optional boost.
-func (p *parser) boost() error {
+// boost reads an optional boost of a node.
+func (p *parser) boost(n *node) (err error) {
 	if p.tok.kind != tokBoost {
 		return nil
+	}
+	if n.boost, err = strconv.ParseFloat(p.tok.text[1:], 64); err != nil {
+		return err
 	}
 	return p.advance()
 }

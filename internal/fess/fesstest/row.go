@@ -102,17 +102,18 @@ func emphasise(s string, terms []string) string {
 	return wire.Mark(x)
 }
 
-// score returns the number of leaves of the query that match; matches in the
-// title count twice.
+// score returns the sum of the boosts of the leaves of the query that match; matches in
+// the title count twice.
 func (d doc) score(n node) float64 {
 	if n.kind != group {
 		if !d.matchesLeaf(n) {
 			return 0
 		}
+		score := cmp.Or(n.boost, 1)
 		if n.field == "" && matchesWords(n, d.title) {
-			return 2
+			score *= 2
 		}
-		return 1
+		return score
 	}
 	sum := 0.0
 	for _, c := range n.clauses {

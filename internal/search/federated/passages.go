@@ -304,6 +304,7 @@ type words struct {
 	texts      []string // without repetitions
 	conditions []passage.Condition
 	tokens     map[string][]int // conditions by the text of a token
+	phrases    []string         // in the form of plainText
 
 	documents int   // of the members that count words; 0 if none does
 	with      []int // of these, those that have the words, at most maxCounted
@@ -322,6 +323,9 @@ func newWords(text query.Text, list []entry) *words {
 	}
 	typed, _ := query.Divide(text.Terms())
 	w := &words{tokens: map[string][]int{}}
+	for _, p := range text.Phrases() {
+		w.phrases = append(w.phrases, plainText(p))
+	}
 	for _, word := range analysis.Significant(typed, languages) {
 		if slices.Contains(w.texts, word) {
 			continue
@@ -412,6 +416,10 @@ func (p *page) score(w *words, near bool) []passage.Chunk {
 		}
 	}
 	w.weigh(len(all), with)
+	rarest := 0.0
+	for _, c := range w.conditions {
+		rarest = max(rarest, float64(c.Weight))
+	}
 	chunks := make([]passage.Chunk, len(all))
 	for i, c := range all {
 		chunks[i] = passage.Chunk{Number: i, Document: p.of[i]}
@@ -423,8 +431,24 @@ func (p *page) score(w *words, near bool) []passage.Chunk {
 				chunks[i].Score += float64(relevance.Near(c.at[n-1], c.at[n], weight))
 			}
 		}
+		if w.phrases == nil {
+			continue
+		}
+		text := plainText(p.titles[p.of[i]] + "\n" + p.contents[i].Heading + "\n" + p.contents[i].Text)
+		for _, phrase := range w.phrases {
+			if strings.Contains(text, phrase) {
+				chunks[i].Score += query.PhraseWeight * rarest / (1 + relevance.K1*norm)
+			}
+		}
 	}
 	return chunks
+}
+
+// plainText returns the letters and digits of a text in lower case, with one blank for
+// everything between them.
+func plainText(s string) string {
+	between := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) }
+	return strings.Join(strings.FieldsFunc(analysis.Lower(s), between), " ")
 }
 
 // leading returns the best of some chunks, which are sorted, and the first chunk of each

@@ -117,9 +117,17 @@ func (s *suite) questions(t *testing.T) {
 		{query: "申請の規則はどこですか", want: []string{kyuka}},
 		{query: "三月に何が決まりますか", want: []string{yosan}},
 		{query: "在東京都有几天", want: []string{yosan}, first: true},
+		{query: `zebrafish lemur "quarterly budget" quokka`, want: []string{s.placeOf("finance/budget-2024.md")}, first: true},
+		{query: `zebrafish lemur "budget quarterly" quokka`, want: []string{s.placeOf("finance/reversed.txt")}, first: true},
+		{query: "(zebrafish alpenglow -barometer", want: []string{}},
+		{query: "(zebrafish alpenglow -walrus", want: []string{manual}},
 	}
 	for _, test := range tests {
-		p, err := search.Relax(t.Context(), s.svc, search.Query{Text: query.MustParse(test.query), Num: 100})
+		text, err := query.Read(test.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := search.Relax(t.Context(), s.svc, search.Query{Text: text, Num: 100})
 		if err != nil {
 			t.Errorf("Search(%q) = %v", test.query, err)
 			continue
