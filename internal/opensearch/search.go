@@ -136,7 +136,7 @@ func named(name string, condition object) object {
 // candidates returns a search for the n best documents that match, or for all of
 // some documents that meet the other conditions, with some of their texts.
 func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts int) object {
-	must, filter, should := []object{m.query}, m.filter, slices.Clone(m.extra)
+	must, filter, should := []object{m.query}, m.filter, slices.Concat(m.extra, m.phrases)
 	var tested []object
 	if among != nil {
 		must, filter, should = nil, append(slices.Clone(m.filter), oneOf("number", among)), append(should, m.query)
@@ -176,6 +176,9 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 		best := object{"query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}},
 			"boost_mode": "multiply"}
 		var functions []object
+		for _, p := range m.phrases {
+			functions = append(functions, object{"filter": p, "weight": query.PhraseWeight})
+		}
 		if m.complete != nil {
 			functions = append(functions, object{"filter": m.complete, "weight": 1 + retrieval.CompleteBonus})
 		}
@@ -187,16 +190,16 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 			functions = append(functions, object{"filter": oneOf("lang", []string{r.Plan.Language, ""}),
 				"weight": 1 + retrieval.LanguageBonus})
 		}
-		query := best["query"]
+		rescored := best["query"]
 		if functions != nil {
 			best["functions"] = functions
-			query = object{"function_score": best}
+			rescored = object{"function_score": best}
 		}
 		if m.titles != nil {
-			query = object{"bool": object{"should": []any{query, titled}}}
+			rescored = object{"bool": object{"should": []any{rescored, titled}}}
 		}
 		body["rescore"] = object{"window_size": max(retrieval.Fused, len(among)),
-			"query": object{"query_weight": wholeWeight, "rescore_query_weight": 1, "rescore_query": query}}
+			"query": object{"query_weight": wholeWeight, "rescore_query_weight": 1, "rescore_query": rescored}}
 	}
 	return body
 }

@@ -59,6 +59,7 @@ type matching struct {
 	labels   []string   // one of them is a condition; nil if there is none
 	complete object     // documents with all words that count; nil unless some are enough
 	extra    []object   // conditions that only count in the ranking
+	phrases  []object   // likewise, and only whether a document meets them: chunks have no order of words
 	titles   []string   // documents with such a title_key come first
 	words    []*counted // those of the words of the plan
 	counted  []*counted // all of them
@@ -170,16 +171,20 @@ func (t *translator) plain(m *matching, p *retrieval.Plan) error {
 			return err
 		}
 	}
-	for i, n := range slices.Concat(p.Phrases, p.Extra) {
+	for _, n := range p.Phrases {
+		part, err := t.node(n)
+		if err != nil {
+			return err
+		}
+		if !part.void {
+			m.phrases = append(m.phrases, part.query)
+		}
+	}
+	for _, n := range p.Extra {
 		if t.clauses > plainClauses+pieceClauses {
 			break
 		}
 		part, err := t.node(n)
-		if i < len(p.Phrases) {
-			for _, l := range part.leaves {
-				l.patterns = nil
-			}
-		}
 		if err := add(&m.extra, part, err); err != nil {
 			return err
 		}
