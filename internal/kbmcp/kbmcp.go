@@ -187,15 +187,15 @@ type label struct {
 	Tags       []string `json:"tags"`
 }
 
-// Collection returns the collection of a document with these tags, "" if they
-// contain none.
+// Collection returns the collection of a document with these tags. It is
+// [kb.DefaultCollection] if they contain none, which some engines permit.
 func Collection(tags []string) string {
 	for _, tag := range tags {
-		if name, ok := document.TagLabel(tag); ok {
+		if name, ok := document.TagLabel(tag); ok && name != "" {
 			return name
 		}
 	}
-	return ""
+	return kb.DefaultCollection
 }
 
 // labelOf separates the tag of the collection from the other tags.
