@@ -226,8 +226,8 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 		return err
 	}
 	defer remove()
-	tools := kbmcp.Options{Base: base, Uploads: uploads, Version: version(), Extra: o.Tools == "extra",
-		Explain: explainEngine}
+	tools := kbmcp.Options{Base: base, Uploads: uploads, Updates: &kbmcp.Updates{}, Version: version(),
+		Extra: o.Tools == "extra", Explain: explainEngine}
 	if !s.stdio {
 		tools.UploadPath = uploadPath
 	}

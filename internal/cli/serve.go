@@ -75,7 +75,7 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 			return err
 		}
 		defer uploads.Close()
-		options.Tools = &kbmcp.Options{Uploads: uploads}
+		options.Tools = &kbmcp.Options{Uploads: uploads, Updates: &kbmcp.Updates{}}
 		if !s.stdio {
 			options.Tools.UploadPath = uploadPath
 		}

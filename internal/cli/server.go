@@ -155,13 +155,14 @@ func (s *server) open(ctx context.Context) (err error) {
 	return err
 }
 
-// url returns the URL of the listener, without a path.
+// url returns the URL of the listener, without a path. If it listens on all
+// addresses because the host is empty, that is localhost.
 func (s *server) url() string {
 	scheme := "http://"
 	if s.guard.TLS != nil {
 		scheme = "https://"
 	}
-	return scheme + net.JoinHostPort(s.host, strconv.Itoa(s.listener.Addr().(*net.TCPAddr).Port))
+	return scheme + net.JoinHostPort(cmp.Or(s.host, "localhost"), strconv.Itoa(s.listener.Addr().(*net.TCPAddr).Port))
 }
 
 // serveOn serves on a listener until ctx ends.

@@ -85,6 +85,30 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// A server on all addresses prints a URL that clients of this machine can use.
+func TestServeEverywhere(t *testing.T) {
+	v, _ := testInvocation(nil)
+	ready := make(chan string, 1)
+	s := server{invocation: v, path: "/mcp", ready: func(url string) { ready <- url }, log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.serve(ctx) }()
+	url := <-ready
+	base, ok := strings.CutSuffix(strings.Replace(url, "http://localhost:", "http://127.0.0.1:", 1), "/mcp")
+	if !ok || !strings.HasPrefix(url, "http://localhost:") {
+		t.Fatalf("URL %q, want http://localhost:PORT/mcp", url)
+	}
+	resp, err := http.Get(base + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestServeTaken asks for a port that is taken.
 func TestServeTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

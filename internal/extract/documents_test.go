@@ -183,6 +183,12 @@ func TestDOCX(t *testing.T) {
 			styled("berschrift1", "One") + styled("Eigen", "Two") + styled("Outline", "Three") + styled("A", "cycle") +
 				styled("Verzeichnis1", "One 1"),
 			"One\n\nTwo\n\nThree\n\ncycle\n# One\n# Two\n### Three", []string{"styles.xml", styles}},
+		{"built-in styles that are not defined",
+			styled("Title", "All") + styled("Heading1", "One") + styled("Heading3", "Three") + styled("Heading10", "ten") +
+				styled("Heading", "none"),
+			"All\n\nOne\n\nThree\n\nten\n\nnone\n# All\n# One\n### Three", nil},
+		{"a defined style with a built-in id", styled("Heading1", "One") + styled("Heading2", "Two"), "One\n\nTwo\n## Two",
+			[]string{"styles.xml", `<w:styles><w:style w:styleId="Heading1"><w:name w:val="Normal"/></w:style></w:styles>`}},
 		{"numbers", item("0", "a") + item("1", "b") + item("1", "c") + item("0", "d") + item("1", "e"),
 			"IV. a\n  IV.a) b\n  IV.b) c\nV. d\n  V.a) e", []string{"numbering.xml", numbering}},
 		{"tracked changes", `<w:p><w:ins><w:r><w:t>new </w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom><w:moveTo><w:r><w:t>here</w:t></w:r></w:moveTo></w:p>` +

@@ -14,7 +14,7 @@ import (
 
 // ReaderVersion changes when the text of files changes that are indexed already:
 // files that another version has read are read again.
-const ReaderVersion = 4
+const ReaderVersion = 5
 
 // Make returns the document for data: the bytes of a file, a note, an upload or
 // a web page. known contains the metadata of the document: at least Label and

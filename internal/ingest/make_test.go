@@ -51,7 +51,7 @@ func TestMake(t *testing.T) {
 BT /F 10 Tf 72 700 Td (Text) Tj ET
 endstream endobj
 trailer <</Root 1 0 R>>`, document.Document{Label: "docs", Path: "a.pdf"},
-			document.Document{ID: document.IDOf("docs", "a.pdf"), Label: "docs", Path: "a.pdf", Type: "pdf", Title: "Text",
+			document.Document{ID: document.IDOf("docs", "a.pdf"), Label: "docs", Path: "a.pdf", Type: "pdf", Title: "a.pdf",
 				MIMEType: "application/pdf",
 				FileType: "pdf", Filename: "a.pdf", Size: 334, Text: "Text", Pages: []document.Page{{Label: "iv"}}}},
 		{"nothing", "", document.Document{Label: "docs", Path: "empty.md"},

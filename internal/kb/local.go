@@ -485,7 +485,11 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 	if err != nil {
 		return err
 	}
-	if r.FromSource || r.Type != TypeNote {
+	if r.FromSource {
+		return fmt.Errorf("document %d is a file of the folder %q: change the file %s there: %w",
+			id, r.Label, path.Clean(r.Path), errKeep)
+	}
+	if r.Type != TypeNote {
 		return fmt.Errorf("document %d is not a note (its type is %q); add the file again to replace it: %w",
 			id, r.Type, errKeep)
 	}

@@ -139,6 +139,25 @@ func TestSourcesMeaning(t *testing.T) {
 	}
 }
 
+// The text of a file in a folder is changed there.
+func TestUpdateFileOfFolder(t *testing.T) {
+	b, x := open(t, t.TempDir(), "docs")
+	if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: "/docs"}); err != nil {
+		t.Fatal(err)
+	}
+	err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "file", Label: "docs", Path: "b/a.md",
+		FromSource: true, Type: "markdown", Title: "A", Text: "A text", Chunks: []document.Chunk{{Length: 6}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "x"
+	_, err = b.UpdateNote(t.Context(), 1, kb.NoteChange{Text: &text})
+	const want = `document 1 is a file of the folder "docs": change the file b/a.md there`
+	if !errors.Is(err, errkind.Conflict) || errkind.Message(err) != want {
+		t.Errorf("UpdateNote() = %v, want %s", err, want)
+	}
+}
+
 func TestLocalRights(t *testing.T) {
 	kbtest.RunRights(t, func(t *testing.T) kb.Base {
 		b, _ := open(t, t.TempDir())

@@ -1,7 +1,6 @@
 package kbclient
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,7 +40,8 @@ const (
 // about the request itself has the kind that [kb.Base] defines. Everything else
 // is a failure of the engine or of something in front of it.
 func (q request) refusal(resp *http.Response, answer []byte) error {
-	if q.about != "" && resp.StatusCode == http.StatusNotFound && !isPage(answer) {
+	// The answer may also be due to a wrong address, which cannot be told from this.
+	if q.about != "" && resp.StatusCode == http.StatusNotFound {
 		return fmt.Errorf("%s does not exist: %w", q.about, errkind.NotFound)
 	}
 	var v struct {
@@ -56,7 +56,6 @@ func (q request) refusal(resp *http.Response, answer []byte) error {
 		kind, ok := map[int]error{
 			http.StatusBadRequest:            errkind.Invalid,
 			http.StatusUnprocessableEntity:   errkind.Invalid,
-			http.StatusNotFound:              errkind.NotFound,
 			http.StatusConflict:              errkind.Conflict,
 			http.StatusRequestEntityTooLarge: errkind.TooLarge,
 			http.StatusNotImplemented:        errkind.Unsupported,
@@ -95,7 +94,7 @@ func (q request) refusal(resp *http.Response, answer []byte) error {
 			r.Message = "the engine is not available" + message + "; try again, then see its log"
 		}
 	case 300 <= s && s < 400, s == http.StatusNotFound, s == http.StatusMethodNotAllowed:
-		r.Status, r.Reason = http.StatusBadGateway, AddressReason
+		r.Reason = AddressReason
 		r.Message = fmt.Sprintf("the server at the engine's address has no API of an engine (status %d); check the address "+
 			"and its path", s)
 	default:
@@ -103,9 +102,6 @@ func (q request) refusal(resp *http.Response, answer []byte) error {
 	}
 	return r
 }
-
-// isPage reports whether an answer is a page of HTML, which no engine sends.
-func isPage(answer []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(answer), []byte("<")) }
 
 // isCode reports whether s is an error code, and not text.
 func isCode(s string) bool {

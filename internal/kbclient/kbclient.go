@@ -240,7 +240,7 @@ func (c *Client) Delete(ctx context.Context, id int64) error {
 
 // Status implements [kb.Base].
 func (c *Client) Status(ctx context.Context) (*kb.Status, error) {
-	return get[kb.Status](ctx, c, request{method: http.MethodGet, path: "/status", safe: true})
+	return get[kb.Status](ctx, c, request{method: http.MethodGet, path: "/status", member: "documents", safe: true})
 }
 
 // number returns an id as it stands in a path.
@@ -261,7 +261,7 @@ type request struct {
 	query  url.Values
 	body   any    // sent as JSON; nil for none
 	about  string // what the path names and may not exist, such as "document 5"; "" for none
-	member string // that the result has: an id or a list, which may be null; "" for none
+	member string // that the result has: an id, or a value that may be null; "" for none
 	safe   bool   // it changes nothing and may be sent more than once
 }
 

@@ -208,8 +208,7 @@ func TestErrors(t *testing.T) {
 		{"key", `{"error":{"code":"UNAUTHORIZED","message":"x"}}`, 401, errkind.Unauthorized, true,
 			"the engine refuses the key"},
 		{"forbidden", ``, 403, errkind.Denied, true, "the engine forbids the request; ask its operator"},
-		{"other server", `<html>not found</html>`, 404, errkind.Unavailable, true,
-			"has no API of an engine (status 404)"},
+		{"a page", `<html>not found</html>`, 404, errkind.NotFound, false, "document 5 does not exist: not found"},
 		{"redirect", ``, 302, errkind.Unavailable, true, "has no API of an engine (status 302)"},
 		{"proxy limit", `<html>`, 413, errkind.TooLarge, true, "refuses a request of this size"},
 		{"teapot", ``, 418, errkind.Invalid, true, "the engine refuses the request (status 418)"},
@@ -443,6 +442,7 @@ func TestOtherAnswers(t *testing.T) {
 			"job":       func(ctx context.Context) (any, error) { return c.Job(ctx, 1) },
 			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1, 0, kb.AllChunks) },
 			"documents": func(ctx context.Context) (any, error) { return c.Documents(ctx, kb.DocumentFilter{Limit: 1}) },
+			"status":    func(ctx context.Context) (any, error) { return c.Status(ctx) },
 		} {
 			v, err := call(t.Context())
 			if remote, ok := errors.AsType[*errkind.Remote](err); !ok || remote.Status != http.StatusBadGateway {
@@ -456,8 +456,10 @@ func TestOtherAnswers(t *testing.T) {
 func TestMissing(t *testing.T) {
 	text := "x"
 	for _, body := range []string{`{"error":{"code":"x","message":"no such thing"}}`, `{"detail":"Not Found"}`, ``,
-		`404 page not found`} {
+		`404 page not found`, `<html>404 Not Found</html>`} {
+		requests := 0
 		c := client(t, "", func(w http.ResponseWriter, r *http.Request) {
+			requests++
 			w.WriteHeader(http.StatusNotFound)
 			io.WriteString(w, body)
 		})
@@ -480,9 +482,31 @@ func TestMissing(t *testing.T) {
 				}
 			}
 		}
-		// Without an id, it is the API that is missing.
-		if _, err := c.Status(t.Context()); errors.Is(err, errkind.NotFound) && !strings.Contains(body, "message") {
-			t.Errorf("answer %q: the status is %v", body, err)
+		// Without an id, it is the API that is missing. A further attempt is useless.
+		for name, call := range map[string]func(ctx context.Context) error{
+			"search": func(ctx context.Context) error {
+				_, err := c.Search(ctx, kb.SearchQuery{Query: "x", Top: 1})
+				return err
+			},
+			"note": func(ctx context.Context) error { _, err := c.AddNote(ctx, kb.Note{Text: "x"}); return err },
+			"file": func(ctx context.Context) error {
+				_, err := c.AddFile(ctx, kb.File{Filename: "x"}, strings.NewReader("x"))
+				return err
+			},
+			"jobs": func(ctx context.Context) error { _, err := c.Jobs(ctx, kb.JobFilter{Limit: 1}); return err },
+			"documents": func(ctx context.Context) error {
+				_, err := c.Documents(ctx, kb.DocumentFilter{Limit: 1})
+				return err
+			},
+			"status": func(ctx context.Context) error { _, err := c.Status(ctx); return err },
+		} {
+			requests = 0
+			err := call(t.Context())
+			remote, ok := errors.AsType[*errkind.Remote](err)
+			if !ok || !errors.Is(err, errkind.Unavailable) || remote.Status != http.StatusNotFound ||
+				remote.Reason != kbclient.AddressReason || errkind.Retryable(err) || requests != 1 {
+				t.Errorf("answer %q: %s fails with %#v after %d requests", body, name, err, requests)
+			}
 		}
 	}
 }

@@ -31,6 +31,9 @@ type Options struct {
 	Version    string   // of the program, for kb_status
 	Extra      bool     // add kb_list, kb_collections and kb_delete
 
+	// Updates is that of all servers with the same base; nil if there is only one.
+	Updates *Updates
+
 	// Caller is the user of the server. Tools that the user may never use are not listed;
 	// nil lists all tools. The base checks the rights of each call.
 	Caller *access.Caller
@@ -62,6 +65,9 @@ func reads(c *access.Caller) bool { return c == nil || len(c.Read) > 0 }
 
 // Register adds the tools to a server.
 func Register(s *mcpserver.Server, o Options) {
+	if o.Updates == nil {
+		o.Updates = &Updates{}
+	}
 	t := &tools{o}
 	reads, writes := reads(o.Caller), o.Caller.Writes()
 	add(t, s, mcpserver.Tool{
@@ -187,15 +193,15 @@ type label struct {
 	Tags       []string `json:"tags"`
 }
 
-// Collection returns the collection of a document with these tags, "" if they
-// contain none.
+// Collection returns the collection of a document with these tags. It is
+// [kb.DefaultCollection] if they contain none, which some engines permit.
 func Collection(tags []string) string {
 	for _, tag := range tags {
-		if name, ok := document.TagLabel(tag); ok {
+		if name, ok := document.TagLabel(tag); ok && name != "" {
 			return name
 		}
 	}
-	return ""
+	return kb.DefaultCollection
 }
 
 // labelOf separates the tag of the collection from the other tags.
@@ -274,19 +280,27 @@ func (t *tools) updateNote(ctx context.Context, in updateArgs) (any, error) {
 			return nil, err
 		}
 	}
+	unlock, err := t.o.Updates.lock(ctx, in.DocumentID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if in.Text == "" && in.Title == "" {
 		d, err := t.o.Base.Document(ctx, in.DocumentID, 0, defaultChunks)
 		if err != nil {
 			return nil, err
 		}
-		return t.relabel(ctx, d, in)
+		return t.relabel(ctx, d, in, nil)
 	}
 	var change kb.NoteChange
+	var changed []string
 	if in.Text != "" {
 		change.Text = &in.Text
+		changed = append(changed, "the text")
 	}
 	if in.Title != "" {
 		change.Title = &in.Title
+		changed = append(changed, "the title")
 	}
 	d, err := t.o.Base.UpdateNote(ctx, in.DocumentID, change)
 	if errors.Is(err, errkind.Conflict) {
@@ -295,26 +309,25 @@ func (t *tools) updateNote(ctx context.Context, in updateArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := t.relabel(ctx, d, in)
-	if err != nil {
-		err = failed("the text or title was changed, but not the collection or the tags", err)
-	}
-	return result, err
+	return t.relabel(ctx, d, in, changed)
 }
 
 // relabel changes the collection and the tags of a document, and returns the
-// document for a result.
-func (t *tools) relabel(ctx context.Context, d *kb.Document, in updateArgs) (any, error) {
+// document for a result. changed is what the call has changed before. An error
+// names what it has changed.
+func (t *tools) relabel(ctx context.Context, d *kb.Document, in updateArgs, changed []string) (any, error) {
 	before := slices.Clone(d.Tags)
-	if in.Tags != nil { // first, because the caller may not be allowed to change what is in the collection
-		if err := t.retag(ctx, d, in.Tags); err != nil {
-			return nil, err
+	more, err := t.relabelOnly(ctx, d, in)
+	if changed = append(changed, more...); err != nil && len(changed) > 0 {
+		last := len(changed) - 1
+		list := changed[last]
+		if last > 0 {
+			list = strings.Join(changed[:last], ", ") + " and " + list
 		}
+		err = failed("the call has changed only "+list, err)
 	}
-	if in.Collection != "" {
-		if err := t.move(ctx, d, document.LabelTag(in.Collection)); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	if !slices.Equal(before, d.Tags) {
 		now, err := t.o.Base.Document(ctx, d.ID, 0, defaultChunks)
@@ -322,30 +335,66 @@ func (t *tools) relabel(ctx context.Context, d *kb.Document, in updateArgs) (any
 		case err == nil:
 			d = now
 		case access.From(ctx) == nil || !errors.Is(err, errkind.NotFound):
-			return nil, err // otherwise it is where the caller may not read it
+			// Otherwise it is where the caller may not read it.
+			return nil, failed("the document was changed, but cannot be read again", err)
 		}
 	}
 	return pageOf(d, 0, defaultChunks), nil
+}
+
+// relabelOnly changes the collection and the tags of a document, and returns what it
+// has changed. The collection is first, because its change is refused for a document of
+// a folder. But if the caller may not read the new collection, the tags can be changed
+// only before.
+func (t *tools) relabelOnly(ctx context.Context, d *kb.Document, in updateArgs) (changed []string, err error) {
+	old := d.Tags
+	move := func() error {
+		if in.Collection == "" {
+			return nil
+		}
+		err := t.move(ctx, d, old, document.LabelTag(in.Collection))
+		if err == nil && !slices.Equal(old, d.Tags) {
+			changed = append(changed, "the collection")
+		}
+		return err
+	}
+	retag := func() error {
+		if in.Tags == nil {
+			return nil
+		}
+		what, err := t.retag(ctx, d, old, in.Tags)
+		if what != "" {
+			changed = append(changed, what)
+		}
+		return err
+	}
+	first, second := move, retag
+	if !access.From(ctx).MayRead(in.Collection) {
+		first, second = retag, move
+	}
+	if err = first(); err == nil {
+		err = second()
+	}
+	return changed, err
 }
 
 // restoreTime is the time limit for restoring the collection of a document after
 // its call has failed or was cancelled.
 const restoreTime = 10 * time.Second
 
-// move makes collection the only tag of a collection that a document has: it
-// removes the others and then adds it. If it cannot be added, the others are
-// restored.
-func (t *tools) move(ctx context.Context, d *kb.Document, collection string) error {
+// move makes collection the only tag of a collection that a document with the given
+// tags has: it removes the others and then adds it. If it cannot be added, the first
+// of them is restored.
+func (t *tools) move(ctx context.Context, d *kb.Document, tags []string, collection string) (err error) {
 	var old []string
-	for _, tag := range d.Tags {
+	for _, tag := range tags {
 		if isCollection(tag) && tag != collection {
 			old = append(old, tag)
 		}
 	}
-	if len(old) == 0 && slices.Contains(d.Tags, collection) {
+	if len(old) == 0 && slices.Contains(tags, collection) {
 		return nil
 	}
-	var err error
 	if access.From(ctx) != nil {
 		// A base for users moves a document in one step. On its way through another
 		// collection, others could read it.
@@ -376,28 +425,34 @@ func (t *tools) move(ctx context.Context, d *kb.Document, collection string) err
 	return failed(fmt.Sprintf("the document could not be moved and stays in the collection %s", was), err)
 }
 
-// retag makes tags the tags of a document, besides that of its collection.
-func (t *tools) retag(ctx context.Context, d *kb.Document, tags []string) (err error) {
+// retag makes tags the tags of a document, besides that of its collection, in place of
+// old. changed is what it has changed, "" for nothing.
+func (t *tools) retag(ctx context.Context, d *kb.Document, old, tags []string) (changed string, err error) {
 	var missing, surplus []string
 	for _, tag := range tags {
-		if !slices.Contains(d.Tags, tag) {
+		if !slices.Contains(old, tag) {
 			missing = append(missing, tag)
 		}
 	}
-	for _, tag := range d.Tags {
+	for _, tag := range old {
 		if !isCollection(tag) && !slices.Contains(tags, tag) {
 			surplus = append(surplus, tag)
 		}
 	}
+	if len(missing)+len(surplus) == 0 {
+		return "", nil
+	}
 	if len(missing) > 0 {
 		if d.Tags, err = t.o.Base.AddTags(ctx, d.ID, missing); err != nil {
-			return err
+			return "", err
 		}
+		changed = "some of the tags"
 	}
 	for _, tag := range surplus {
 		if d.Tags, err = t.o.Base.RemoveTag(ctx, d.ID, tag); err != nil {
-			return err
+			return changed, err
 		}
+		changed = "some of the tags"
 	}
-	return nil
+	return "the tags", nil
 }

@@ -341,6 +341,81 @@ func testEngineDown(t *testing.T) {
 	}
 }
 
+// A path that no argument names is missing because the address of the engine is
+// wrong, which no further attempt corrects.
+func TestWrongAddress(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	c := connect(t, "2025-06-18", kbmcp.Options{Base: engineClient(t, web.URL), Extra: true,
+		Explain: func(err error) error {
+			if errkind.ReasonOf(err) == kbclient.AddressReason {
+				return &mcpserver.Error{Err: err, Data: args{"explained": true}}
+			}
+			return err
+		}})
+	id := tool[struct {
+		UploadID string `json:"upload_id"`
+	}](t, c, "kb_upload_start", args{"filename": "a", "total_size": 1}).UploadID
+	tool[any](t, c, "kb_upload_chunk", args{"upload_id": id, "data": "YQ==", "chunk_index": 0})
+	for name, tt := range map[string]struct {
+		args     args
+		endpoint string
+	}{
+		"kb_search": {args{"query": "x"}, "search"}, "kb_addnote": {args{"text": "x"}, "jobs"},
+		"kb_upload_finish": {args{"upload_id": id}, "jobs"}, "kb_get": {args{"source_path": "x"}, "documents"},
+		"kb_status": {nil, "status"}, "kb_jobs": {nil, "jobs"}, "kb_list": {nil, "documents"},
+		"kb_collections": {nil, "documents"},
+	} {
+		_, e := c.Tool(name, tt.args)
+		if e == nil || e.Code != -31502 || !strings.Contains(e.Message, "check the address and its path") ||
+			e.Field("code") != "UPSTREAM_ERROR" || e.Field("retryable") != "false" || e.Field("httpStatus") != "404" ||
+			e.Field("endpoint") != "/api/v1/"+tt.endpoint || e.Field("explained") != "true" {
+			t.Errorf("%s: error = %+v", name, e)
+		}
+	}
+	for name, a := range map[string]args{"kb_get": {"document_id": 5}, "kb_delete": {"document_id": 5},
+		"kb_update_note": {"document_id": 5, "title": "x"}} {
+		if _, e := c.Tool(name, a); e == nil || e.Code != -32002 || e.Message != "document 5 does not exist" {
+			t.Errorf("%s of a document: error = %+v", name, e)
+		}
+	}
+}
+
+// Documents of an engine that sends no collection are in the default one, and
+// scores are those of the engine.
+func TestPlainEngine(t *testing.T) {
+	const d = `{"document_id":1,"title":"t","tags":["a"],"chunks":[]`
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/search":
+			io.WriteString(w, `{"results":[`+d+`,"score":0.0163934426229508},`+d+`,"score":1e-7}],"total":2}`)
+		case "/api/v1/documents":
+			io.WriteString(w, `{"documents":[`+d+`}],"total":1}`)
+		default:
+			io.WriteString(w, d+`}`)
+		}
+	}))
+	t.Cleanup(web.Close)
+	c := connect(t, "2025-06-18", kbmcp.Options{Base: engineClient(t, web.URL), Extra: true})
+	for name, tt := range map[string]struct {
+		args args
+		want []string
+	}{
+		"kb_search": {args{"query": "x"}, []string{`"score":0.0163934426229508,`, `"score":1e-7,`,
+			`"collection":"documents","tags":["a"]`}},
+		"kb_get":         {args{"document_id": 1}, []string{`"collection":"documents","tags":["a"]`}},
+		"kb_list":        {nil, []string{`"collection":"documents","tags":["a"]`}},
+		"kb_collections": {nil, []string{`{"name":"documents","documents":1}`}},
+	} {
+		text, e := c.Tool(name, tt.args)
+		for _, want := range tt.want {
+			if e != nil || !strings.Contains(text, want) {
+				t.Errorf("%s = %s, %v; want %s", name, text, e, want)
+			}
+		}
+	}
+}
+
 // down is the transport to an engine that does not run.
 type down struct{}
 

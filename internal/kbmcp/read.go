@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -94,7 +93,7 @@ func searchResultOf(found *kb.SearchResult) *searchResult {
 		r.Results[i] = hit{
 			DocumentID: f.DocumentID, ChunkIndex: f.ChunkIndex, Text: short, Cut: short != text,
 			Heading: sanitize.Short(f.Heading, 200, 800), Page: sanitize.Short(f.Page, 50, 200),
-			Score: math.Round(f.Score*1e4) / 1e4,
+			Score: f.Score,
 			Title: title(f.Title), SourcePath: sanitize.Escape(f.SourcePath), Type: sanitize.Escape(f.Type),
 			label: labelOf(f.Tags), UpdatedAt: f.UpdatedAt,
 		}

@@ -33,7 +33,7 @@ type UploadOptions struct {
 	MaxSize int64         // of a file, in bytes; 0 is 100 MiB
 	MaxOpen int           // uploads of a user at the same time; 0 is 32
 	MaxAll  int           // uploads of all users at the same time; 0 is 8 times MaxOpen
-	TTL     time.Duration // time from the start of an upload until it is dropped; 0 is 10 minutes
+	TTL     time.Duration // time from the start of an upload until it is dropped if it is not finished; 0 is 10 minutes
 }
 
 // Defaults of UploadOptions.
@@ -43,6 +43,9 @@ const (
 	defaultTTL     = 10 * time.Minute
 )
 
+// maxFinished is the number of finished uploads whose jobs are kept.
+const maxFinished = 1000
+
 // stagedFiles matches the names of staged files.
 const stagedFiles = "knowhow-upload-*"
 
@@ -51,9 +54,10 @@ const stagedFiles = "knowhow-upload-*"
 type Uploads struct {
 	o UploadOptions
 
-	mu     sync.Mutex // guards the next two; no upload is locked while it is
-	byID   map[string]*upload
-	closed bool
+	mu       sync.Mutex // guards what follows; no upload is locked while it is
+	byID     map[string]*upload
+	finished []*upload // those of byID, the oldest first
+	closed   bool
 }
 
 // An upload is a file that arrives in chunks.
@@ -64,16 +68,26 @@ type upload struct {
 	timer *time.Timer
 	done  atomic.Bool // it was sent, and job is its job
 
-	mu      sync.Mutex // guards what follows
-	file    *stagedFile
-	chunks  map[int]extent
-	last    int   // index of chunks; 0 if there are none
-	empty   int   // chunks without bytes
-	size    int64 // of all chunks together, in bytes
-	end     int64 // of the file, which also has chunks that were replaced
-	busy    bool  // a call of finish sends it
-	dropped bool  // it is not in byID
-	job     int64
+	mu        sync.Mutex // guards what follows
+	file      *stagedFile
+	chunks    map[int]extent
+	last      int      // index of chunks; 0 if there are none
+	empty     int      // chunks without bytes
+	size      int64    // of all chunks together, in bytes
+	end       int64    // of the file, which also has chunks that were replaced
+	finishing int      // calls of finish
+	sending   *sending // by one of them; nil if none sends it
+	expired   bool     // its time has ended
+	dropped   bool     // it leaves byID
+	job       int64
+}
+
+// A sending is an attempt to pass a file on.
+type sending struct {
+	ended     chan struct{} // closed when the attempt has ended; the other fields are set then
+	job       int64
+	err       error
+	cancelled bool // it failed and its caller is gone
 }
 
 // An extent is a part of a file.
@@ -124,7 +138,10 @@ func (a *Uploads) Close() error {
 	clear(a.byID)
 	a.mu.Unlock()
 	for _, u := range all {
+		u.timer.Stop()
+		u.mu.Lock()
 		u.drop()
+		u.mu.Unlock()
 	}
 	return nil
 }
@@ -189,23 +206,50 @@ var errClosed = fmt.Errorf("the server is ending, try again when it is back: %w"
 // ttl returns the time of an upload as people write it: 10m, not 10m0s.
 func (a *Uploads) ttl() string { return strings.Replace(a.o.TTL.String(), "m0s", "m", 1) }
 
-// expire drops an upload whose time has ended.
+// expire ends the time of an upload. It is dropped, unless it is finished or a call
+// of finish is at work.
 func (a *Uploads) expire(u *upload) {
-	a.mu.Lock()
-	delete(a.byID, u.id)
-	a.mu.Unlock()
-	u.drop()
+	u.mu.Lock()
+	u.expired = true
+	u.mu.Unlock()
+	a.dropExpired(u)
 }
 
-// drop closes the file of an upload that is no longer in byID. If a call of
-// finish sends it, that call closes it.
-func (u *upload) drop() {
-	u.timer.Stop()
+// dropExpired drops an upload whose time has ended and that nothing can finish.
+func (a *Uploads) dropExpired(u *upload) {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	ended := u.expired && !u.dropped && !u.done.Load() && u.finishing == 0
+	if ended {
+		u.drop()
+	}
+	u.mu.Unlock()
+	if ended {
+		a.mu.Lock()
+		delete(a.byID, u.id)
+		a.mu.Unlock()
+	}
+}
+
+// drop closes the file of an upload that is locked. If a call of finish sends it,
+// that call closes it.
+func (u *upload) drop() {
 	u.dropped = true
-	if !u.busy {
+	if u.sending == nil {
 		u.file.close()
+	}
+}
+
+// keep keeps the job of an upload that was sent, for repeated calls of finish.
+func (a *Uploads) keep(u *upload) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return
+	}
+	a.finished = append(a.finished, u)
+	if len(a.finished) > maxFinished {
+		delete(a.byID, a.finished[0].id)
+		a.finished = slices.Delete(a.finished, 0, 1)
 	}
 }
 
@@ -238,7 +282,7 @@ func (a *Uploads) lockOpen(ctx context.Context, id string) (*upload, error) {
 	}
 	// The right may have been taken away since kb_upload_start.
 	err = kb.CheckWrite(ctx, Collection(u.start.file.Tags))
-	if err == nil && (u.done.Load() || u.busy) {
+	if err == nil && (u.done.Load() || u.sending != nil) {
 		err = errFinished
 	}
 	if err != nil {
@@ -362,36 +406,73 @@ type sendFunc func(context.Context, kb.File, io.Reader) (job int64, err error)
 // finish passes a complete file to send, and returns the job that send returns.
 // If the file is not complete, the error says what is missing, and if send
 // fails, finish may be called again. After success, a repeated call returns the
-// same job.
+// same job. A call while another one sends the file waits for its result.
 func (a *Uploads) finish(ctx context.Context, id string, send sendFunc) (int64, error) {
 	u, err := a.lock(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	job, done, busy := u.job, u.done.Load(), u.busy
-	u.busy = !done
+	u.finishing++
 	u.mu.Unlock()
-	switch {
-	case done:
-		return job, nil
-	case busy:
-		return 0, errFinished
+	defer func() {
+		u.mu.Lock()
+		u.finishing--
+		u.mu.Unlock()
+		a.dropExpired(u)
+	}()
+	for {
+		u.mu.Lock()
+		job, done, first := u.job, u.done.Load(), u.sending
+		if !done && first == nil {
+			u.sending = &sending{ended: make(chan struct{})}
+		}
+		u.mu.Unlock()
+		switch {
+		case done:
+			return job, nil
+		case first == nil:
+			return a.sendOnce(ctx, u, send)
+		}
+		select {
+		case <-first.ended:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		if !first.cancelled {
+			return first.job, first.err
+		}
 	}
+}
 
-	// While busy is set, no other call changes the upload.
-	job, err = u.send(ctx, send)
+// errEarly is the error of a sending that has panicked, for the calls that wait for it.
+var errEarly = errors.New("sending an upload ended early")
 
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.busy = false
-	if err == nil {
-		u.job = job
-		u.done.Store(true)
-	}
-	if err == nil || u.dropped {
-		u.file.close()
-	}
-	return job, err
+// sendOnce sends an upload whose sending is that of the caller.
+func (a *Uploads) sendOnce(ctx context.Context, u *upload, send sendFunc) (int64, error) {
+	s := u.sending
+	s.err = errEarly
+	defer func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.sending = nil
+		if s.err == nil {
+			u.job = s.job
+			u.done.Store(true)
+			u.timer.Stop()
+		}
+		if s.err == nil || u.dropped {
+			u.file.close()
+		}
+		if s.err == nil {
+			u.chunks = nil
+			a.keep(u)
+		}
+		s.cancelled = s.err != nil && ctx.Err() != nil
+		close(s.ended)
+	}()
+	// While sending is set, no other call changes the upload.
+	s.job, s.err = u.send(ctx, send)
+	return s.job, s.err
 }
 
 // send checks a file and passes it on.

@@ -266,8 +266,144 @@ func TestUploadExpires(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if len(a.byID) != 0 {
-			t.Errorf("%d uploads are left", len(a.byID))
+		// Its job stays known.
+		if job, err := received(t, a, id); job != "" || err != nil {
+			t.Errorf("a repeated finish sends %q, %v", job, err)
+		}
+
+		// If it cannot be sent, it is dropped then.
+		id = begin(t, a, 2, 0, "ab")
+		down := errors.New("down")
+		if _, err := a.finish(t.Context(), id, func(context.Context, kb.File, io.Reader) (int64, error) {
+			time.Sleep(11 * time.Minute)
+			return 0, down
+		}); !errors.Is(err, down) {
+			t.Errorf("error = %v", err)
+		}
+		if _, err := received(t, a, id); !errors.Is(err, errkind.NotFound) || a.count(t.Context()) != 0 {
+			t.Errorf("error = %v, %d uploads are open", err, a.count(t.Context()))
+		}
+	})
+}
+
+// The jobs of finished uploads are kept after their time, the newest ones, and
+// nothing of their files.
+func TestFinishedUploads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := openUploads(t, UploadOptions{MaxOpen: 1})
+		var ids []string
+		for i := range maxFinished + 2 {
+			id := begin(t, a, 1, 0, "x")
+			if _, err := a.finish(t.Context(), id, func(context.Context, kb.File, io.Reader) (int64, error) {
+				return int64(i), nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.byID[id].file.Stat(); !errors.Is(err, os.ErrClosed) {
+				t.Fatalf("the file is open: %v", err)
+			}
+			ids = append(ids, id)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(a.byID) != maxFinished {
+			t.Errorf("%d uploads are kept, want %d", len(a.byID), maxFinished)
+		}
+		for i, want := range map[int]error{0: errkind.NotFound, 1: errkind.NotFound, 2: nil, maxFinished + 1: nil} {
+			job, err := a.finish(t.Context(), ids[i], nil)
+			if !errors.Is(err, want) || err == nil && job != int64(i) {
+				t.Errorf("finish of upload %d = %d, %v; want %v", i, job, err, want)
+			}
+		}
+	})
+}
+
+// A call of finish during another one waits for it and has its result. If the
+// caller of the first one is gone, the second one sends the file.
+func TestFinishTogether(t *testing.T) {
+	down := errors.New("down")
+	for _, tt := range []struct {
+		name           string
+		err            error         // of the first attempt
+		first, second  time.Duration // until the context of the call ends; 0 is never
+		sent           int           // attempts
+		wantFirst      error
+		wantSecond     error
+		wantSecondTook time.Duration
+	}{
+		{"sent", nil, 0, 0, 1, nil, nil, 10 * time.Second},
+		{"failed", down, 0, 0, 1, down, down, 10 * time.Second},
+		{"the first caller is gone", nil, 5 * time.Second, 0, 2, context.DeadlineExceeded, nil, 15 * time.Second},
+		{"the second caller is gone", nil, 0, 5 * time.Second, 1, nil, context.DeadlineExceeded, 5 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := openUploads(t, UploadOptions{TTL: 7 * time.Second}) // it ends during the calls
+				id := begin(t, a, 1, 0, "x")
+				attempts := 0
+				finish := func(limit time.Duration) error {
+					ctx := t.Context()
+					if limit > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, limit)
+						defer cancel()
+					}
+					job, err := a.finish(ctx, id, func(ctx context.Context, _ kb.File, r io.Reader) (int64, error) {
+						attempts++
+						select {
+						case <-time.After(10 * time.Second):
+						case <-ctx.Done():
+							return 0, ctx.Err()
+						}
+						return 7, tt.err
+					})
+					if err == nil && job != 7 {
+						t.Errorf("job = %d", job)
+					}
+					return err
+				}
+				start := time.Now()
+				first := make(chan error)
+				go func() { first <- finish(tt.first) }()
+				synctest.Wait()
+				second := finish(tt.second)
+				if took := time.Since(start); !errors.Is(second, tt.wantSecond) || (second == nil) != (tt.wantSecond == nil) ||
+					took != tt.wantSecondTook {
+					t.Errorf("the second call: %v after %v, want %v after %v", second, took, tt.wantSecond, tt.wantSecondTook)
+				}
+				if err := <-first; !errors.Is(err, tt.wantFirst) || (err == nil) != (tt.wantFirst == nil) {
+					t.Errorf("the first call: %v, want %v", err, tt.wantFirst)
+				}
+				if attempts != tt.sent {
+					t.Errorf("%d attempts, want %d", attempts, tt.sent)
+				}
+			})
+		})
+	}
+}
+
+// A call that waits for one that panics does not wait for ever.
+func TestFinishPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := openUploads(t, UploadOptions{})
+		id := begin(t, a, 1, 0, "x")
+		first := make(chan any)
+		go func() {
+			defer func() { first <- recover() }()
+			_, _ = a.finish(t.Context(), id, func(context.Context, kb.File, io.Reader) (int64, error) {
+				time.Sleep(time.Second)
+				panic("broken")
+			})
+		}()
+		synctest.Wait()
+		if _, err := received(t, a, id); err == nil {
+			t.Error("the second call succeeds")
+		}
+		if <-first == nil {
+			t.Error("the first call does not panic")
+		}
+		if got, err := received(t, a, id); got != "x" || err != nil {
+			t.Errorf("a later call sends %q, %v", got, err)
 		}
 	})
 }

@@ -27,6 +27,9 @@ const (
 	maxField  = 4 << 10 // bytes of a field that is not a file
 )
 
+// noteAdvice says what to do about a note that is too large.
+const noteAdvice = "add a long text as a file"
+
 // params are the parameters in the query of a request.
 type params map[string]string
 
@@ -82,8 +85,8 @@ func (c *call) mediaType() (string, map[string]string) {
 }
 
 // decode reads a JSON object of at most limit bytes from the body into v, a
-// pointer to a struct.
-func (c *call) decode(v any, limit int64) error {
+// pointer to a struct. advice says what to do about a larger body.
+func (c *call) decode(v any, limit int64, advice string) error {
 	if media, _ := c.mediaType(); media != "application/json" {
 		return &failure{http.StatusUnsupportedMediaType, "unsupported_media_type",
 			"want a body in JSON: send it with the header Content-Type: application/json"}
@@ -92,7 +95,7 @@ func (c *call) decode(v any, limit int64) error {
 	data, err := httpguard.ReadBody(c.r, limit)
 	switch {
 	case tooLarge(err):
-		return fmt.Errorf("the body has more than %d bytes: add a long text as a file: %w", limit, errkind.TooLarge)
+		return fmt.Errorf("the body has more than %d bytes: %s: %w", limit, advice, errkind.TooLarge)
 	case errors.Is(err, httpguard.ErrBodies):
 		c.w.Header().Set("Retry-After", "5")
 		return &failure{http.StatusServiceUnavailable, "unavailable", errkind.Message(err)}
@@ -169,7 +172,7 @@ func (c *call) addNote() (int64, error) {
 		Type string `json:"type"`
 		kb.Note
 	}
-	if err := c.decode(&body, maxNote); err != nil {
+	if err := c.decode(&body, maxNote, noteAdvice); err != nil {
 		return 0, err
 	}
 	if body.Type != kb.TypeNote {

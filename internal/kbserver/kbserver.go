@@ -340,7 +340,7 @@ func (c *call) search() (int, any, error) {
 		kb.SearchQuery
 		Top *int `json:"top"`
 	}{}
-	if err := c.decode(&q, maxJSON); err != nil {
+	if err := c.decode(&q, maxJSON, "shorten the query"); err != nil {
 		return 0, nil, err
 	}
 	q.SearchQuery.Top = kb.DefaultTop
@@ -432,7 +432,7 @@ func (c *call) addTags() (int, any, error) {
 		var body struct {
 			Tags []string `json:"tags"`
 		}
-		if err := c.decode(&body, maxJSON); err != nil {
+		if err := c.decode(&body, maxJSON, "send fewer tags at once"); err != nil {
 			return nil, err
 		}
 		tags, err := c.o.Base.AddTags(ctx, id, body.Tags)
@@ -450,7 +450,7 @@ func (c *call) removeTag() (int, any, error) {
 func (c *call) updateNote() (int, any, error) {
 	return c.withID(func(ctx context.Context, id int64) (any, error) {
 		var change kb.NoteChange
-		if err := c.decode(&change, maxNote); err != nil {
+		if err := c.decode(&change, maxNote, noteAdvice); err != nil {
 			return nil, err
 		}
 		return c.o.Base.UpdateNote(ctx, id, change)

@@ -520,21 +520,23 @@ func TestSizeOfJSON(t *testing.T) {
 	for _, tc := range []struct {
 		method, path, body string
 		size, status       int
+		want               string // part of the message
 	}{
-		{"POST", "/api/v1/search", `{"query":"%s"}`, 1<<20 + 1, 413},
-		{"POST", "/api/v1/documents/1/tags", `{"tags":["%s"]}`, 1<<20 + 1, 413},
-		{"POST", "/api/v1/jobs", `{"type":"note","text":"%s"}`, 4 << 20, 500}, // by the base, which has no room
-		{"POST", "/api/v1/jobs", `{"type":"note","text":"%s"}`, 4<<20 + 1, 413},
-		{"PATCH", "/api/v1/notes/1", `{"text":"%s"}`, 4 << 20, 500},
-		{"PATCH", "/api/v1/notes/1", `{"text":"%s"}`, 4<<20 + 1, 413},
+		{"POST", "/api/v1/search", `{"query":"%s"}`, 1<<20 + 1, 413, "1048576 bytes: shorten the query"},
+		{"POST", "/api/v1/documents/1/tags", `{"tags":["%s"]}`, 1<<20 + 1, 413, "1048576 bytes: send fewer tags"},
+		{"POST", "/api/v1/jobs", `{"type":"note","text":"%s"}`, 4 << 20, 500, ""}, // by the base, which has no room
+		{"POST", "/api/v1/jobs", `{"type":"note","text":"%s"}`, 4<<20 + 1, 413, "add a long text as a file"},
+		{"PATCH", "/api/v1/notes/1", `{"text":"%s"}`, 4 << 20, 500, ""},
+		{"PATCH", "/api/v1/notes/1", `{"text":"%s"}`, 4<<20 + 1, 413, "add a long text as a file"},
 	} {
 		body := fmt.Sprintf(tc.body, strings.Repeat("x", tc.size-len(tc.body)+len("%s")))
 		r := httptest.NewRequest(tc.method, tc.path, strings.NewReader(body))
 		r.Header.Set("Content-Type", jsonMedia)
 		w := httptest.NewRecorder()
 		kbserver.New(kbserver.Options{Base: failing{err: errors.New("failed")}, TempDir: t.TempDir()}).ServeHTTP(w, r)
-		if w.Code != tc.status {
-			t.Errorf("%s %s with %d bytes = %d %s, want %d", tc.method, tc.path, len(body), w.Code, w.Body, tc.status)
+		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s %s with %d bytes = %d %s, want %d %s", tc.method, tc.path, len(body), w.Code, w.Body, tc.status,
+				tc.want)
 		}
 	}
 }

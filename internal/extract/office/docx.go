@@ -127,7 +127,10 @@ func outlineLevel(val string) int {
 
 // style returns a style with what it inherits.
 func (d *docx) style(id string) docxStyle {
-	s := d.styles[id]
+	s, ok := d.styles[id]
+	if !ok {
+		return builtInStyle(id)
+	}
 	base := d.styles[s.basedOn]
 	for hops := 0; hops < 20 && base.name != ""; hops++ {
 		s.outline = cmp.Or(s.outline, base.outline)
@@ -135,6 +138,19 @@ func (d *docx) style(id string) docxStyle {
 		base = d.styles[base.basedOn]
 	}
 	return s
+}
+
+// builtInStyle returns the style that programs mean by an id that a document does not
+// define, the zero value if there is none. Some write only the ids that Word in English
+// gives the headings and the title.
+func builtInStyle(id string) docxStyle {
+	if n, ok := strings.CutPrefix(id, "Heading"); ok && len(n) == 1 && '1' <= n[0] && n[0] <= '9' {
+		return docxStyle{outline: int(n[0] - '0')}
+	}
+	if id == "Title" {
+		return docxStyle{name: "title"}
+	}
+	return docxStyle{}
 }
 
 // readNotes reads the part with all notes of a kind.

@@ -41,6 +41,7 @@ type glyph struct {
 	turn       int8    // direction of the baseline in steps of 90 degrees; rotated glyphs are on separate lines
 	stacked    bool    // written from top to bottom
 	fromSpaces bool    // text is a blank
+	bold       bool    // the font is
 }
 
 const glyphSize = 56 // bytes

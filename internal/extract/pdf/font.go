@@ -33,6 +33,7 @@ type font struct {
 	missing   float64     // width of characters without an entry in widths
 	unit      float64     // of widths
 	em        float64     // size of the font at size 1
+	bold      bool
 	cache     map[uint32]char
 	b         *cos.Budget
 	mem       *cos.Share // of all fonts
@@ -150,6 +151,7 @@ func (ft *font) loadComposite(fs *fonts, d cos.Dict) {
 	if ds := f.List(d["DescendantFonts"]); len(ds) > 0 {
 		cidFont = f.Dict(ds[0])
 	}
+	ft.bold = isBold(f, baseName(f, cidFont), f.Dict(cidFont["FontDescriptor"]))
 	ft.missing = f.Number(cidFont["DW"], 1000)
 	ft.widths = widthsOf(f, f.Array(cidFont["W"]), ft.missing, ft.mem)
 	// The CIDs of a CMap that is named, but not known, are not known either.
@@ -180,13 +182,45 @@ func encodingCMap(f *cos.File, o cos.Object, mem *cos.Share) (*cmap, *charset) {
 	return &cmap{identity: true}, nil
 }
 
-// loadSimple reads a Type1, TrueType or Type3 font (ISO 32000-1, 9.6).
-func (ft *font) loadSimple(f *cos.File, d cos.Dict) {
-	descriptor := f.Dict(d["FontDescriptor"])
+// baseName returns the name of a font in small letters, without the prefix of a
+// subset (ISO 32000-1, 9.6.4).
+func baseName(f *cos.File, d cos.Dict) string {
 	base := strings.ToLower(string(f.Name(d["BaseFont"])))
 	if i := strings.IndexByte(base, '+'); i == 6 {
 		base = base[7:]
 	}
+	return base
+}
+
+// The weight of bold fonts, and the flag of fonts that are always painted bold (ISO
+// 32000-1, 9.8).
+const (
+	boldWeight = 600
+	forceBold  = 1 << 18
+)
+
+// isBold reports whether a font is bold, by its name or descriptor. The bold fonts of
+// TeX have short names, such as CMBX10.
+func isBold(f *cos.File, base string, descriptor cos.Dict) bool {
+	for _, s := range []string{"bold", "black", "heavy", "-demi"} {
+		if strings.Contains(base, s) {
+			return true
+		}
+	}
+	for _, s := range []string{"cmb", "cmssbx", "ecbx", "sfbx"} {
+		if strings.HasPrefix(base, s) {
+			return true
+		}
+	}
+	flags, _ := cos.Integer(f.Resolve(descriptor["Flags"]))
+	return flags&forceBold != 0 || f.Number(descriptor["FontWeight"], 0) >= boldWeight
+}
+
+// loadSimple reads a Type1, TrueType or Type3 font (ISO 32000-1, 9.6).
+func (ft *font) loadSimple(f *cos.File, d cos.Dict) {
+	descriptor := f.Dict(d["FontDescriptor"])
+	base := baseName(f, d)
+	ft.bold = isBold(f, base, descriptor)
 	ft.missing = f.Number(descriptor["MissingWidth"], 0)
 	from, _ := cos.Integer(f.Resolve(d["FirstChar"]))
 	list := f.Array(d["Widths"])

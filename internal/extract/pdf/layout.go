@@ -33,6 +33,7 @@ type line struct {
 	stacked  bool
 	short    bool // too short to determine advance
 	role     lineRole
+	bold     bool // most of it is
 }
 
 const lineSize = 72 + 8 // including memory lost when its text is allocated
@@ -61,6 +62,7 @@ type lineMaker struct {
 	loose   int                 // offset after the last blank that stands for a gap only
 	before  float64             // end of the glyph before that gap
 	weights map[float64]float64 // width of text by font size
+	bold    float64             // width of bold text, less that of other text
 	lo, hi  float64             // widths of characters
 	gaps    []gap               // between the first letters
 	count   int
@@ -122,7 +124,7 @@ func (m *lineMaker) add(g glyph) {
 	}
 	if len(m.b) == 0 {
 		m.cur = line{x: g.x, y: g.y, turn: g.turn, stacked: g.stacked, size: g.size}
-		m.lo, m.hi, m.count, m.blank, m.loose = math.Inf(1), 0, 0, false, 0
+		m.lo, m.hi, m.count, m.blank, m.loose, m.bold = math.Inf(1), 0, 0, false, 0, 0
 	} else {
 		if g.text == m.last.text && math.Abs(g.x-m.last.x) < 0.1*g.size && math.Abs(g.y-m.last.y) < 0.1*g.size {
 			return // painted twice to look bold
@@ -136,6 +138,11 @@ func (m *lineMaker) add(g glyph) {
 	m.b = append(m.b, visual(g.text)...)
 	if _, ok := m.weights[g.size]; ok || len(m.weights) < 100 {
 		m.weights[g.size] += g.end - g.x
+	}
+	if g.bold {
+		m.bold += g.end - g.x
+	} else {
+		m.bold -= g.end - g.x
 	}
 	if width := (g.end - g.x) / g.size; utf8.RuneCountInString(g.text) == 1 {
 		m.lo, m.hi = min(m.lo, width), max(m.hi, width)
@@ -268,7 +275,7 @@ func (m *lineMaker) flush() {
 		}
 	}
 	clear(m.weights)
-	m.cur.text, m.cur.short = text, m.count < 5
+	m.cur.text, m.cur.short, m.cur.bold = text, m.count < 5, m.bold > 0
 	if m.count >= 5 && m.hi-m.lo < 0.02 && m.hi < 0.75 {
 		m.cur.advance = m.hi * m.cur.size
 	}

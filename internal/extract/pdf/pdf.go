@@ -53,7 +53,9 @@ func budgetFor(size, memory int, check func() error) *cos.Budget {
 
 // A Text is the text of a document. All strings are valid UTF-8.
 type Text struct {
-	Title    string             // from the metadata, or the largest line on the first page with text; "" if there is none
+	// Title is that of the metadata, or the largest or first bold line on the first page
+	// with text that does not look like the body; "" if there is none.
+	Title    string
 	Lang     string             // BCP 47 tag that the document declares; "" if there is none
 	Body     string             // paragraphs separated by an empty line; a page begins a new one unless a sentence continues
 	Headings []document.Heading // the titles of bookmarks, and paragraphs in a larger font than the body
@@ -236,21 +238,31 @@ func (t *Text) render(r *renderer, ps []paragraph, labels pageLabels) {
 // sizeKey rounds font sizes, which differ because of rounding errors.
 func sizeKey(size float64) int { return int(math.Round(size * 4)) }
 
+// bodyOf returns the size of most of the text, as a key, and reports whether most of
+// the text of this size is bold.
+func bodyOf(ps []paragraph) (size int, bold bool) {
+	count, heavy := map[int]int{}, map[int]int{}
+	for _, p := range ps {
+		for _, l := range p.lines {
+			n := utf8.RuneCountInString(l.text)
+			count[sizeKey(l.size)] += n
+			if l.bold {
+				heavy[sizeKey(l.size)] += n
+			}
+		}
+	}
+	for _, s := range sortedKeys(count) {
+		if count[s] > count[size] {
+			size = s
+		}
+	}
+	return size, 2*heavy[size] > count[size]
+}
+
 // headingLevels ranks the sizes of possible headings: those that are larger
 // than the size of most of the text.
 func headingLevels(ps []paragraph) map[int]int {
-	count := map[int]int{}
-	for _, p := range ps {
-		for _, l := range p.lines {
-			count[sizeKey(l.size)] += utf8.RuneCountInString(l.text)
-		}
-	}
-	body := 0
-	for _, size := range sortedKeys(count) {
-		if count[size] > count[body] {
-			body = size
-		}
-	}
+	body, _ := bodyOf(ps)
 	seen := map[int]bool{}
 	for i := range ps {
 		p := &ps[i]
@@ -280,14 +292,26 @@ func isHeading(p *paragraph) bool {
 	return letter && n <= 250 && len(p.lines) <= 4 && p.advance() == 0
 }
 
-// largest returns the paragraph in the largest font on the first page with
-// text. It must be called before anything is rendered.
+// isBold reports whether every line of a paragraph is bold.
+func (p *paragraph) isBold() bool {
+	return !slices.ContainsFunc(p.lines, func(l line) bool { return !l.bold })
+}
+
+// largest returns the paragraph in the largest font on the first page with text. If
+// that is the font of the body, it returns the first bold paragraph in this font,
+// unless the body is bold. It must be called before anything is rendered.
 func (r *renderer) largest(ps []paragraph) string {
+	body, bold := bodyOf(ps)
 	var best *paragraph
 	for i := range ps {
 		p := &ps[i]
 		if p.page != ps[0].page {
 			break
+		}
+		switch size := float64(sizeKey(p.size())) / float64(body); {
+		case size > 1.02: // otherwise it looks the same
+		case size < 0.98, bold, !p.isBold():
+			continue
 		}
 		if isHeading(p) && (best == nil || p.size() > 1.02*best.size()) {
 			best = p

@@ -141,6 +141,41 @@ func TestHeadings(t *testing.T) {
 	}
 }
 
+// A line in the size and weight of the body is no title.
+func TestTitleByWeight(t *testing.T) {
+	const text = "/F1 10 Tf 0 -40 Td (Body text here, the longest.) Tj 0 -12 Td (It goes on, and on.) Tj"
+	line := func(font, size string) string {
+		return "BT 72 700 Td /" + font + " " + size + " Tf (First line) Tj " + text + " ET"
+	}
+	font := func(rest string) string { return "<</Type/Font/Subtype/Type1" + rest + "/Encoding/WinAnsiEncoding>>" }
+	const composite = "<</Type/Font/Subtype/Type0/BaseFont/A/Encoding/UniGB-UTF16-H/DescendantFonts" +
+		"[<</Subtype/CIDFontType0/BaseFont/ABCDEF+Noto-Bold>>]>>"
+	for _, tt := range []struct{ name, second, content, want string }{
+		{"one paragraph", helvetica, "BT 72 700 Td " + text + " ET", ""},
+		{"a line of the same size", helvetica, line("F2", "10"), ""},
+		{"a line of nearly the same size", helvetica, line("F2", "10.1"), ""},
+		{"a small line", font("/BaseFont/Helvetica-Bold"), line("F2", "8"), ""},
+		{"a larger line", helvetica, line("F2", "11"), "First line"},
+		{"a bold line", font("/BaseFont/Helvetica-Bold"), line("F2", "10"), "First line"},
+		{"a bold line of TeX", font("/BaseFont/ABCDEF+CMBX10"), line("F2", "10"), "First line"},
+		{"bold by its weight", font("/BaseFont/A/FontDescriptor<</FontWeight 700>>"), line("F2", "10"), "First line"},
+		{"bold by its flags", font("/BaseFont/A/FontDescriptor<</Flags 262180>>"), line("F2", "10"), "First line"},
+		{"a composite font", composite, "BT 72 700 Td /F2 10 Tf <4F604F60> Tj " + text + " ET", "你你"},
+		{"a bold line before a larger one", font("/BaseFont/Helvetica-Bold"),
+			"BT 72 700 Td /F2 10 Tf (Bold) Tj /F1 20 Tf 0 -40 Td (Large) Tj " + text + " ET", "Large"},
+		{"a bold line below the text", font("/BaseFont/Helvetica-Bold"),
+			"BT 72 700 Td " + text + " /F2 10 Tf 0 -40 Td (Bold line) Tj 0 -40 Td (And another) Tj ET", "Bold line"},
+		{"a bold word", font("/BaseFont/Helvetica-Bold"), "BT 72 700 Td /F2 10 Tf (Note: ) Tj /F1 10 Tf (what a line is) Tj " +
+			text + " ET", ""},
+		{"all is bold", font("/BaseFont/Helvetica-Bold"), strings.ReplaceAll(line("F2", "10"), "F1", "F2"), ""},
+	} {
+		x := mustRead(t, newMaker(helvetica+"/F2 "+tt.second, tt.content).bytes())
+		if x.Title != tt.want {
+			t.Errorf("%s: title = %q, want %q (%q)", tt.name, x.Title, tt.want, x.Body)
+		}
+	}
+}
+
 func TestTitle(t *testing.T) {
 	const xmp = `<?xpacket?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="r" xmlns:dc="d"><rdf:Description>
 		<dc:title><rdf:Alt><rdf:li xml:lang="x-default">From &amp; XMP</rdf:li></rdf:Alt></dc:title></rdf:Description></rdf:RDF></x:xmpmeta>`

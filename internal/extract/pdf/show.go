@@ -82,7 +82,7 @@ func (in *interpreter) add(c char, from, to matrix) {
 	if vertical {
 		dx, dy = -start[2], -start[3]
 	}
-	g := glyph{text: c.text, stacked: vertical}
+	g := glyph{text: c.text, stacked: vertical, bold: in.font.bold}
 	// The height of the font, not its width: Tz changes the latter.
 	g.size = math.Abs(in.size) * in.font.em * math.Hypot(start[2], start[3])
 	x0, y0, x1, y1 := start[4], start[5], stop[4], stop[5]
