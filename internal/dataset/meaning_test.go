@@ -353,6 +353,36 @@ func TestRowsAndDocuments(t *testing.T) {
 	}
 }
 
+// Ids of an index are those of the documents, if all documents have one of them, or
+// else the numbers of the documents.
+func TestIDsOfIndex(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ids  []int64
+		docs []string
+		want []int32 // number of the document of each row
+	}{
+		{"ids", []int64{500, 503, 506}, []string{"500", "503", "506"}, []int32{0, 1, 2}},
+		{"from 1", []int64{1, 2, 3}, []string{"1", "2", "3"}, []int32{0, 1, 2}},
+		{"another order", []int64{-7, 9, 0}, []string{"0", "-7", "9"}, []int32{1, 2, 0}},
+		{"more vectors", []int64{4, 5, 6, 5}, []string{"5", "6"}, []int32{-1, 0, 1, -1}},
+		{"a document without vector", []int64{0, 1}, []string{"1", "2", "3"}, []int32{0, 1}},
+		{"positions", []int64{2, 0, 1}, []string{"a", "1", "2"}, []int32{2, 0, 1}},
+		{"the same id twice", []int64{1, 0}, []string{"1", "1"}, []int32{1, 0}},
+		{"no ids", []int64{500, 1}, []string{"", ""}, []int32{-1, 1}},
+	} {
+		docs := make([]Document, len(tt.docs))
+		for i, id := range tt.docs {
+			docs[i].ID = id
+		}
+		v := &vectors{count: len(docs)}
+		v.assign(tt.ids, docs, len(tt.ids), &findings{})
+		if diff := cmp.Diff(tt.want, v.docs); diff != "" {
+			t.Errorf("%s: documents (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
 // Created datasets have vectors that the same model verifies.
 func TestCreateWithVectors(t *testing.T) {
 	root, dir := t.TempDir(), sources(t)

@@ -98,7 +98,7 @@ func (e *UnknownDataset) Error() string {
 	case len(e.Known) == 0:
 		return message + "; there are no datasets, create one or add its folder"
 	}
-	const most = 20
+	const most = 5 // the complete list is in Known
 	if n := len(e.Known); n > most {
 		return fmt.Sprintf("%s%s%s and %d more", message, available, strings.Join(e.Known[:most], ", "), n-most)
 	}

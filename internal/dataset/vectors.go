@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/knowhow-mcp/knowhow/internal/vector"
 	"github.com/knowhow-mcp/knowhow/internal/vector/faiss"
@@ -21,17 +22,17 @@ type vectors struct {
 	odd    string // why the vectors cannot be right; "" if nothing is known against them
 }
 
-// newVectors returns the vectors of n documents, which are taken from a budget,
+// newVectors returns the vectors of documents, which are taken from a budget,
 // and reports what is odd.
-func newVectors(x *faiss.Index, n, dimensions int, b *budget, f *findings) (*vectors, error) {
-	v := &vectors{stored: x, count: n, kind: ByCosine}
+func newVectors(x *faiss.Index, docs []Document, dimensions int, b *budget, f *findings) (*vectors, error) {
+	v := &vectors{stored: x, count: len(docs), kind: ByCosine}
 	if x.Metric == faiss.L2 {
 		v.kind = ByL2
 	}
 	total := x.Count
 	f.pass(ruleIndexFile, "%s, %s, %s of %s", x.Type, x.Metric, count(total, "vector"), count(x.Dim, "dimension"))
 	if total == 0 {
-		if n > 0 {
+		if v.count > 0 {
 			f.pass(ruleVectors, "there are none, so the dataset is searched by words")
 		}
 		v.docs = []int32{}
@@ -41,11 +42,11 @@ func newVectors(x *faiss.Index, n, dimensions int, b *budget, f *findings) (*vec
 			"the metadata says that they have %d dimensions, they have %d: the index may be that of other texts",
 			dimensions, x.Dim)
 	}
-	if err := b.take(vector.Size(total, x.Stored) + assignSize*int64(total)); err != nil {
+	if err := b.take(vector.Size(total, x.Stored) + assignSize*int64(total+len(x.IDs))); err != nil {
 		return nil, err
 	}
 	if total > 0 {
-		v.assign(x.IDs, total, f)
+		v.assign(x.IDs, docs, total, f)
 		v.examine(x, total, f)
 	}
 	if total > 0 && !x.Trained {
@@ -67,33 +68,69 @@ func (v *vectors) at(row int, buf []float32) []float32 {
 	return r
 }
 
-// assignSize is the memory that assign takes for a vector at most, in bytes.
+// assignSize is the memory that assign takes for a vector at most, and again for
+// an id, in bytes.
 const assignSize = 40
 
-// assign finds the document of each row: its id is the number of a document, as
-// in MCPower.
-func (v *vectors) assign(ids []int64, total int, f *findings) {
+// documentsByID returns the numbers of the documents with the ids of an index. It
+// returns nil unless the ids of the documents are different integers that the
+// index has, all of them.
+func documentsByID(ids []int64, docs []Document) map[int64]int32 {
+	if len(ids) < len(docs) {
+		return nil
+	}
+	numbers := make(map[int64]int32, len(docs))
+	for i, d := range docs {
+		id, err := strconv.ParseInt(d.ID, 10, 64)
+		if _, twice := numbers[id]; twice || err != nil {
+			return nil
+		}
+		numbers[id] = int32(i)
+	}
+	missing := len(docs)
+	has := make([]bool, len(docs))
+	for _, id := range ids {
+		if doc, ok := numbers[id]; ok && !has[doc] {
+			has[doc] = true
+			missing--
+		}
+	}
+	if missing > 0 {
+		return nil
+	}
+	return numbers
+}
+
+// assign finds the document of each row. The id of the row is that of the document
+// if that applies to all documents, or else the number of the document, as in
+// MCPower.
+func (v *vectors) assign(ids []int64, docs []Document, total int, f *findings) {
 	if ids == nil && total == v.count {
 		f.pass(ruleRows, "one vector for each document")
 		return
 	}
 	v.docs, v.rows = make([]int32, total), map[int32]int{}
+	numbers := documentsByID(ids, docs)
 	lost, twice := 0, 0
 	for row := range total {
 		id := int64(row)
 		if ids != nil {
 			id = ids[row]
 		}
+		doc, ok := int32(id), id >= 0 && id < int64(v.count)
+		if numbers != nil {
+			doc, ok = numbers[id]
+		}
 		v.docs[row] = -1
-		if id < 0 || id >= int64(v.count) {
+		if !ok {
 			lost++
 			continue
 		}
-		if _, ok := v.rows[int32(id)]; ok {
+		if _, ok := v.rows[doc]; ok {
 			twice++
 			continue
 		}
-		v.docs[row], v.rows[int32(id)] = int32(id), row
+		v.docs[row], v.rows[doc] = doc, row
 	}
 	switch without := v.count - len(v.rows); {
 	case lost > 0 || twice > 0:
