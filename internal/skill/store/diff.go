@@ -207,8 +207,12 @@ func (d *differ) edited(former *entry, name string, rendered []byte, description
 		if text == nil {
 			continue
 		}
-		found, err := skill.FrontmatterDescription(text)
+		found, shortened, err := skill.FrontmatterDescription(text)
 		changed := changed(text)
+		if shortened && changed {
+			d.warn("the description in %s has more than 1,024 characters, and agents accept no more: its end was left out",
+				d.out.show(path.Join(name, skillFile)))
+		}
 		switch {
 		case err != nil && changed:
 			d.warn("%s was changed so that its description can't be read, and is written again: %v",
