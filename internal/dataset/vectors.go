@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
+	"github.com/knowhow-mcp/knowhow/internal/embed"
 	"github.com/knowhow-mcp/knowhow/internal/vector"
 	"github.com/knowhow-mcp/knowhow/internal/vector/faiss"
 )
 
-// vectors are the vectors of a dataset. They are compared by their angle, which
+// vectors are the vectors of a dataset. They are searched by their angle, which
 // is what inner product and L2 of vectors of length 1 do.
 type vectors struct {
 	index  *vector.Index
@@ -195,7 +197,11 @@ func (v *vectors) examine(x *faiss.Index, total int, f *findings) {
 			"they look like random numbers, not like those of a model: create the dataset again to search it by "+
 				"meaning")
 	case bad == 0 && most > 0 && (least < 0.99 || most > 1.01):
-		f.pass(ruleVectors, "lengths from %.3g to %.3g, so they are compared by angle", least, most)
+		compared := "so they are compared by angle"
+		if v.kind == ByL2 {
+			compared = "and compared by angle if the model makes other lengths"
+		}
+		f.pass(ruleVectors, "lengths from %.3g to %.3g, %s", least, most, compared)
 	case bad == 0:
 		f.pass(ruleVectors, "numbers of length 1")
 	}
@@ -282,11 +288,48 @@ func (v *vectors) similar(query []float32, docs []int) ([]float64, error) {
 	return cosines, nil
 }
 
-// score returns the score of a cosine, from 0 to 1. The square of the distance
-// of two vectors of length 1 is 2 - 2 cos.
-func (v *vectors) score(cosine float64) float64 {
-	if v.kind == ByL2 {
-		return 1 / (1 + max(0, 2-2*cosine))
+// compare returns the medians of the cosines of vectors that a model made with the
+// stored vectors of some documents, and of the ratios of their lengths to the stored
+// ones, which may not be finite. There must be at least one, and each document must
+// have a vector.
+func (v *vectors) compare(made [][]float32, docs []int) (cosine, ratio float64, err error) {
+	cosines, ratios := make([]float64, len(docs)), make([]float64, len(docs))
+	buf := make([]float32, v.stored.Stored)
+	for i, doc := range docs {
+		m, err := v.stored.Query(made[i])
+		if err != nil {
+			return 0, 0, fmt.Errorf("comparing vectors: %w", err)
+		}
+		row, _ := v.row(doc)
+		score, err := v.index.Scores(m, []int{row})
+		if err != nil {
+			return 0, 0, fmt.Errorf("comparing vectors: %w", err)
+		}
+		cosines[i], ratios[i] = score[0], embed.Norm(m)/embed.Norm(v.at(row, buf))
 	}
-	return min(max(0, cosine), 1)
+	slices.Sort(cosines)
+	slices.Sort(ratios)
+	return cosines[len(docs)/2], ratios[len(docs)/2], nil
+}
+
+// scorer returns the function that returns the score of a document, from 0 to 1, whose
+// vector has a cosine with that of a query. raw reports whether the length of the
+// query can be compared with those of the vectors; otherwise all are taken to be 1.
+func (v *vectors) scorer(query []float32, raw bool) (score func(doc int, cosine float64) float64, err error) {
+	if v.kind != ByL2 {
+		return func(_ int, cosine float64) float64 { return min(max(0, cosine), 1) }, nil
+	}
+	if query, err = v.stored.Query(query); err != nil {
+		return nil, fmt.Errorf("comparing vectors: %w", err)
+	}
+	a, buf := embed.Norm(query), make([]float32, v.stored.Stored)
+	return func(doc int, cosine float64) float64 {
+		square := 2 - 2*cosine
+		if raw {
+			row, _ := v.row(doc)
+			b := embed.Norm(v.at(row, buf))
+			square = a*a + b*b - 2*a*b*cosine
+		}
+		return 1 / (1 + max(0, square))
+	}, nil
 }
