@@ -114,7 +114,7 @@ func (o *createCommand) run(ctx context.Context, v *invocation) error {
 	})
 	lines.Show(terminal.Bar{})
 	switch {
-	case errors.Is(err, errkind.Conflict):
+	case errkind.ReasonOf(err) == dataset.ReplaceReason:
 		return &hintError{err, "Replace a dataset with --force, or choose another id."}
 	case errors.Is(err, errkind.NotFound) && ctx.Err() == nil:
 		return &hintError{err, "Name a folder or a file with text."}

@@ -139,7 +139,7 @@ func (y *syncing) serve(ctx context.Context, s *server, l net.Listener) error {
 // current reports whether the skills on disk match the settings, so that no
 // server must be asked.
 func (y *syncing) current() (bool, error) {
-	if y.f.Force || y.f.Check || y.f.DryRun || y.f.Strict {
+	if y.f.Force || y.f.Check || y.f.DryRun {
 		return false, nil
 	}
 	current, err := store.Current(y.storeOptions())

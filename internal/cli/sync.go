@@ -190,19 +190,25 @@ func (y *syncing) watch(servers []string) (answered func(server string), end fun
 	}
 }
 
-// sync generates the skills. It also fails if no server answered.
+// sync generates the skills. It also fails if no server answered, and with
+// --strict if any server failed.
 func (y *syncing) sync(ctx context.Context) error {
 	y.connect(nil, nil)
 	a, err := y.generate(ctx)
-	if err == nil && len(a.Failed) > 0 && len(a.Catalogs) == 0 {
-		return &hintError{errors.New("no server answered"), "The lines above contain the reason for each server."}
+	const hint = "The lines above contain the reason for each server."
+	switch {
+	case err != nil:
+		return err
+	case len(a.Failed) > 0 && len(a.Catalogs) == 0:
+		return &hintError{errors.New("no server answered"), hint}
+	case len(a.Failed) > 0 && y.f.Strict:
+		return &hintError{fmt.Errorf("%s failed, and --strict is set", terminal.Plural(len(a.Failed), "server")), hint}
 	}
-	return err
+	return nil
 }
 
 // generate generates the skills of all servers that answer and prints the
-// summary. It fails if they could not be written; with --check also if they are
-// stale, and with --strict if any server failed.
+// summary. It fails if they could not be written, and with --check if they are stale.
 func (y *syncing) generate(ctx context.Context) (*store.Answers, error) {
 	// Check this before any server is started.
 	if err := store.Check(y.storeOptions()); err != nil {
@@ -231,11 +237,8 @@ func (y *syncing) generate(ctx context.Context) (*store.Answers, error) {
 		return nil, storeError(err)
 	}
 	y.summarize(a, report, skills)
-	switch {
-	case y.f.Check && report.Stale:
+	if y.f.Check && report.Stale {
 		return nil, &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
-	case len(a.Failed) > 0 && y.f.Strict:
-		return nil, fmt.Errorf("%s failed, and --strict is set", terminal.Plural(len(a.Failed), "server"))
 	}
 	return a, nil
 }
@@ -255,8 +258,8 @@ func (y *syncing) summarize(a *store.Answers, r *store.Report, skills []skill.Sk
 	if y.f.DryRun || y.f.Check {
 		y.printPlan(r, len(a.Failed))
 	} else {
-		fmt.Fprintf(out, "Generated %s from %s", terminal.Plural(len(r.Written), "skill"),
-			terminal.Plural(len(a.Catalogs), "server"))
+		// The same words for one, because programs read the line.
+		fmt.Fprintf(out, "Generated %d skills from %d servers", len(r.Written), len(a.Catalogs))
 		if len(r.Unchanged) > 0 {
 			fmt.Fprintf(out, " (%d unchanged)", len(r.Unchanged))
 		}
@@ -322,6 +325,9 @@ func (y *syncing) printPlan(r *store.Report, failed int) {
 		for _, name := range part.names {
 			fmt.Fprintf(y.stdout, "would %s %s\n", part.what, name)
 		}
+	}
+	if r.Lock {
+		fmt.Fprintln(y.stdout, "would write mcp_settings.lock")
 	}
 	switch {
 	case !r.Stale && failed > 0:

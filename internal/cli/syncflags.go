@@ -37,7 +37,7 @@ type syncFlags struct {
 	Description string        `flag:"description" value:"first-sentence|full" default:"first-sentence" help:"how much of a tool's description agents see in the list of skills"`
 	Include     globs         `flag:"include" value:"GLOB" help:"only these tools, as TOOL or SERVER/TOOL"`
 	Exclude     globs         `flag:"exclude" value:"GLOB" help:"leave out these tools"`
-	Strict      bool          `flag:"strict" help:"exit with status 1 if any server fails, not only if all do"`
+	Strict      bool          `flag:"strict" help:"exit with status 1 if any server fails, not only if all do; start serves in either case"`
 	Timeout     time.Duration `flag:"timeout" value:"DURATION" default:"30s" help:"time limit for starting a server, and for one call"`
 	levelFlag   `standard:"info"`
 }

@@ -34,11 +34,11 @@ func (r *Registry) Check(ctx context.Context, id string) ([]Check, error) {
 		if id == "" || id == e.id() {
 			c := Check{ID: e.id(), Folder: r.path(e.folder), State: e.state, Rules: slices.Clone(e.found)}
 			if e.state == Ready {
-				_, f, err := e.set.embedderFor(ctx)
+				v, err := e.set.verdict(ctx)
 				if err != nil {
 					return nil, err
 				}
-				c.Rules = append(c.Rules, f)
+				c.Rules = append(c.Rules, v.finding)
 			}
 			checks = append(checks, c)
 		}

@@ -61,6 +61,9 @@ type CreateOptions struct {
 	Now     func() time.Time // nil means time.Now
 }
 
+// ReplaceReason is the reason of the error for a dataset that exists.
+const ReplaceReason errkind.Reason = "dataset: CreateOptions.Replace"
+
 // Progress is the progress of Create.
 type Progress struct {
 	What        string // "reading files" or "computing vectors"
@@ -91,7 +94,7 @@ type Created struct {
 // when it is complete. If Create fails or ctx ends, nothing has changed.
 //
 // Errors: Invalid if o is not valid, Conflict if the dataset exists and Replace
-// is false, or if something else is in its place, NotFound if a source does not
+// is false (ReplaceReason), or if something else is in its place, NotFound if a source does not
 // exist or there is no text in the sources, TooLarge, and those of the embedder.
 func Create(ctx context.Context, o CreateOptions) (*Created, error) {
 	if err := o.complete(); err != nil {
@@ -173,7 +176,8 @@ func (o *CreateOptions) target() (folder string, exists bool, err error) {
 	found, err := findFolder(o.Dir, o.ID, false)
 	switch {
 	case err == nil && !o.Replace:
-		return "", false, fmt.Errorf("dataset %s exists in %s: %w", o.ID, found, errkind.Conflict)
+		return "", false, &errkind.Restriction{Reason: ReplaceReason,
+			Err: fmt.Errorf("dataset %s exists in %s: %w", o.ID, found, errkind.Conflict)}
 	case err == nil:
 		return found, true, nil
 	case !errors.Is(err, errkind.NotFound):

@@ -69,7 +69,7 @@ func load(ctx context.Context, m Manifest, p place, base int64, written bool, b 
 	s = &Set{manifest: m, docs: meta.Documents, model: meta.Model, meaning: meaning{probing: semaphore.NewWeighted(1)}}
 	file, x, err := readIndex(ctx, p.index, len(s.docs), b)
 	if err == nil {
-		s.vectors, err = newVectors(x, len(s.docs), meta.Dimensions, b, &f)
+		s.vectors, err = newVectors(x, s.docs, meta.Dimensions, b, &f)
 	}
 	if err != nil {
 		f.fail(ruleIndexFile, "%s", errkind.Message(err))

@@ -2,11 +2,15 @@ package dataset
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +19,8 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/analysis"
 	"github.com/knowhow-mcp/knowhow/internal/embed"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
+	"github.com/knowhow-mcp/knowhow/internal/vector"
+	"github.com/knowhow-mcp/knowhow/internal/vector/faiss"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -158,20 +164,173 @@ func TestSearchByMeaning(t *testing.T) {
 	}
 }
 
-// The scores of an index with the metric L2 are 1/(1+d).
-func TestScoresOfL2(t *testing.T) {
-	v := &vectors{kind: ByL2}
-	for cosine, want := range map[float64]float64{1: 1, 0.5: 0.5, 0: 1.0 / 3, -1: 0.2} {
-		if got := v.score(cosine); math.Abs(got-want) > 1e-12 {
-			t.Errorf("score(%v) = %v, want %v", cosine, got, want)
+// Scores are 1/(1+d) of an index with the metric L2, and otherwise the cosine.
+func TestScores(t *testing.T) {
+	x := &faiss.Index{Header: faiss.Header{Dim: 2, Count: 2}, Vectors: []float32{3, 4, 1, 0}, Stored: 2}
+	for _, tt := range []struct {
+		kind   ScoreKind
+		query  []float32
+		raw    bool
+		doc    int
+		cosine float64
+		want   float64
+	}{
+		{ByL2, []float32{1, 0}, false, 0, 1, 1},
+		{ByL2, []float32{1, 0}, false, 0, 0.5, 0.5},
+		{ByL2, []float32{1, 0}, false, 0, 0, 1.0 / 3},
+		{ByL2, []float32{1, 0}, false, 0, -1, 0.2},
+		{ByL2, []float32{3, 0}, true, 0, 0.6, 1.0 / 17},
+		{ByL2, []float32{3, 0}, true, 1, 1, 0.2},
+		{ByCosine, []float32{1, 0}, true, 0, 1.0000001, 1},
+		{ByCosine, []float32{1, 0}, true, 0, 0.5, 0.5},
+		{ByCosine, []float32{1, 0}, true, 0, -0.1, 0},
+	} {
+		v := &vectors{kind: tt.kind, stored: x}
+		var err error
+		if v.index, err = vector.NewFunc(2, v.at, 2, vector.Cosine); err != nil {
+			t.Fatal(err)
+		}
+		score, err := v.scorer(tt.query, tt.raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := score(tt.doc, tt.cosine); math.Abs(got-tt.want) > 1e-12 {
+			t.Errorf("%+v: score %v", tt, got)
 		}
 	}
-	v.kind = ByCosine
-	for cosine, want := range map[float64]float64{1.0000001: 1, 0.5: 0.5, -0.1: 0} {
-		if got := v.score(cosine); got != want {
-			t.Errorf("score(%v) = %v, want %v", cosine, got, want)
+}
+
+// A fixedModel gives vectors of FAISS's fixtures to their texts.
+type fixedModel struct {
+	vectors map[string][]float32
+	unit    bool
+}
+
+// documents returns documents with vectors. Their paths are the numbers of these.
+func (m *fixedModel) documents(vectors [][]float32) (docs []map[string]any) {
+	for i, v := range vectors {
+		text := fmt.Sprintf("document%d of those that FAISS has", i)
+		m.vectors[text] = v
+		docs = append(docs, map[string]any{"content": text, "path": strconv.Itoa(i)})
+	}
+	return docs
+}
+
+func (m *fixedModel) EmbedRaw(_ context.Context, texts []string, _ embed.Kind) (out [][]float32, err error) {
+	for _, text := range texts {
+		v := slices.Clone(m.vectors[text])
+		if m.unit {
+			embed.Normalize(v)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func (m *fixedModel) Embed(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
+	out, err := m.EmbedRaw(ctx, texts, kind)
+	for _, v := range out {
+		embed.Normalize(v)
+	}
+	return out, err
+}
+
+func (m *fixedModel) ID() string     { return "fixed" }
+func (m *fixedModel) Dimension() int { return 16 }
+func (m *fixedModel) MaxTokens() int { return 0 }
+
+// Vectors that an index moves to their mean are recognized by those with lengths.
+func TestProbeWithLengths(t *testing.T) {
+	m := &fixedModel{vectors: map[string][]float32{}}
+	root := t.TempDir()
+	s := newSample("one")
+	s.metadata = m.documents(floats(t, "vectors_raw.f32"))
+	s.write(t, root, "one")
+	index, err := os.ReadFile(filepath.Join(fixtures, "pretransform_pca8_flat_l2_IxPT.index"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(root, "one", "index", "docs.index"), string(index))
+	r, err := New(Options{Dir: root, Embedders: func(string) []embed.Embedder { return []embed.Embedder{m} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scan(t, r)
+	if f := model(t, r, "one"); f.Status != Passed || !strings.Contains(f.Message, "fixed made the vectors (") {
+		t.Errorf("model: %+v", f)
+	}
+}
+
+// Scores and order of an index with the metric L2 are those of FAISS if the model gives
+// vectors the same lengths, or else those of vectors of length 1.
+func TestDistancesOfFAISS(t *testing.T) {
+	stored, queries := floats(t, "vectors_raw.f32"), floats(t, "queries_raw.f32")
+	index, err := os.ReadFile(filepath.Join(fixtures, "flat_l2_IxF2.index"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &fixedModel{vectors: map[string][]float32{}}
+	root := t.TempDir()
+	s := newSample("one")
+	s.metadata = m.documents(stored)
+	s.write(t, root, "one")
+	put(t, filepath.Join(root, "one", "index", "docs.index"), string(index))
+	for _, m.unit = range []bool{false, true} {
+		r, err := New(Options{Dir: root, Embedders: func(string) []embed.Embedder { return []embed.Embedder{m} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scan(t, r)
+		for i, q := range queries {
+			text := fmt.Sprintf("query%d", i)
+			m.vectors[text] = q
+			res, err := r.Search(t.Context(), Query{Datasets: []string{"one"}, Text: text, TopK: 5})
+			if err != nil || res.Kind != ByL2 || len(res.Hits) != 5 {
+				t.Fatalf("%s: %+v, %v", text, res, err)
+			}
+			var want []string
+			distances := map[string]float64{}
+			for k, v := range stored {
+				path, v, q := strconv.Itoa(k), slices.Clone(v), slices.Clone(q)
+				if m.unit {
+					embed.Normalize(v)
+					embed.Normalize(q)
+				}
+				for c := range v {
+					distances[path] += float64(v[c]-q[c]) * float64(v[c]-q[c])
+				}
+				want = append(want, path)
+			}
+			slices.SortFunc(want, func(a, b string) int {
+				if distances[a] < distances[b] {
+					return -1
+				}
+				return 1
+			})
+			for k, h := range res.Hits {
+				if score := 1 / (1 + distances[want[k]]); h.Path != want[k] || math.Abs(h.Score-score) > 1e-6 {
+					t.Errorf("%s, hit %d: %s with %v, want %s with %v", text, k, h.Path, h.Score, want[k], score)
+				}
+			}
 		}
 	}
+}
+
+// floats reads vectors of 16 dimensions from a fixture.
+func floats(t testing.TB, name string) (vectors [][]float32) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(fixtures, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]float32, len(data)/4)
+	if _, err := binary.Decode(data, binary.LittleEndian, values); err != nil {
+		t.Fatal(err)
+	}
+	for v := range slices.Chunk(values, 16) {
+		vectors = append(vectors, v)
+	}
+	return vectors
 }
 
 // A model that did not make the vectors is named and not used.
@@ -350,6 +509,36 @@ func TestRowsAndDocuments(t *testing.T) {
 				t.Errorf("%d hits, want %d: %+v, %v", len(res.Hits), tt.hits, res, err)
 			}
 		})
+	}
+}
+
+// Ids of an index are those of the documents, if all documents have one of them, or
+// else the numbers of the documents.
+func TestIDsOfIndex(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ids  []int64
+		docs []string
+		want []int32 // number of the document of each row
+	}{
+		{"ids", []int64{500, 503, 506}, []string{"500", "503", "506"}, []int32{0, 1, 2}},
+		{"from 1", []int64{1, 2, 3}, []string{"1", "2", "3"}, []int32{0, 1, 2}},
+		{"another order", []int64{-7, 9, 0}, []string{"0", "-7", "9"}, []int32{1, 2, 0}},
+		{"more vectors", []int64{4, 5, 6, 5}, []string{"5", "6"}, []int32{-1, 0, 1, -1}},
+		{"a document without vector", []int64{0, 1}, []string{"1", "2", "3"}, []int32{0, 1}},
+		{"positions", []int64{2, 0, 1}, []string{"a", "1", "2"}, []int32{2, 0, 1}},
+		{"the same id twice", []int64{1, 0}, []string{"1", "1"}, []int32{1, 0}},
+		{"no ids", []int64{500, 1}, []string{"", ""}, []int32{-1, 1}},
+	} {
+		docs := make([]Document, len(tt.docs))
+		for i, id := range tt.docs {
+			docs[i].ID = id
+		}
+		v := &vectors{count: len(docs)}
+		v.assign(tt.ids, docs, len(tt.ids), &findings{})
+		if diff := cmp.Diff(tt.want, v.docs); diff != "" {
+			t.Errorf("%s: documents (-want +got):\n%s", tt.name, diff)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	probeMost  = 3000 // bytes of all texts, after the first two
 	sameModel  = 0.90 // median of the cosines; other models give less than 0.1
 	exactModel = 0.98
+	sameLength = 1.25             // median of the ratios of lengths; codes of vectors change their lengths, too
 	retryProbe = 30 * time.Second // after the embedder failed
 
 	// embedTime is the time limit for a query or a probe, after which words are
@@ -41,6 +42,7 @@ type meaning struct {
 // A verdict is the result of a probe.
 type verdict struct {
 	embedder embed.Embedder // nil if the vectors are not used
+	raw      bool           // the vectors have the lengths that the embedder gives them
 	finding  Finding
 	failedAt time.Time // when the embedder failed; zero if it did not
 }
@@ -50,38 +52,38 @@ func (v *verdict) valid() bool {
 	return v != nil && (v.failedAt.IsZero() || time.Since(v.failedAt) < retryProbe)
 }
 
-// embedderFor returns the embedder that made the vectors of the set, nil if there
-// is none, and the reason. The error is that of ctx.
-func (s *Set) embedderFor(ctx context.Context) (embed.Embedder, Finding, error) {
+// verdict returns which embedder made the vectors of the set. The error is that of
+// ctx.
+func (s *Set) verdict(ctx context.Context) (*verdict, error) {
 	m := &s.meaning
 	v := m.known.Load()
 	if !v.valid() {
 		if m.probing.Acquire(ctx, 1) != nil {
-			return nil, Finding{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		defer m.probing.Release(1)
 		v = m.known.Load() // another search may have been faster
 	}
 	if v.valid() {
-		return v.embedder, v.finding, nil
+		return v, nil
 	}
-	e, f, err := s.probe(ctx)
+	v, err := s.probe(ctx)
 	if ctx.Err() != nil {
-		return nil, f, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
-	v = &verdict{embedder: e, finding: f}
 	if err != nil {
 		v.failedAt = time.Now()
 	}
 	m.known.Store(v)
-	return e, f, nil
+	return v, nil
 }
 
 // probe compares stored vectors with those that embedders make of the stored
-// texts. The error is that of an embedder that could not be used.
-func (s *Set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
-	f := func(status Status, format string, args ...any) Finding {
-		return Finding{ruleModel, status, fmt.Sprintf(format, args...)}
+// texts. The error is that of an embedder that could not be used, or that of ctx, with
+// a nil verdict.
+func (s *Set) probe(ctx context.Context) (*verdict, error) {
+	f := func(status Status, format string, args ...any) *verdict {
+		return &verdict{finding: Finding{ruleModel, status, fmt.Sprintf(format, args...)}}
 	}
 	named := cmp.Or(s.model, DefaultModel)
 	said := "the metadata names " + shown(named)
@@ -90,13 +92,13 @@ func (s *Set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 	}
 	switch {
 	case s.vectors.index.Len() == 0:
-		return nil, f(Passed, "not needed"), nil
+		return f(Passed, "not needed"), nil
 	case s.vectors.odd != "":
-		return nil, f(Warning, "%s; the dataset is searched by words only", s.vectors.odd), nil
+		return f(Warning, "%s; the dataset is searched by words only", s.vectors.odd), nil
 	}
 	texts, docs := s.probeTexts()
 	if len(texts) == 0 {
-		return nil, f(Warning,
+		return f(Warning,
 			"there is no text with which the model can be checked; the dataset is searched by words only"), nil
 	}
 	dim := s.vectors.stored.Dim
@@ -113,41 +115,45 @@ func (s *Set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil, Finding{}, ctx.Err()
+			return nil, ctx.Err()
 		case err != nil:
 			failed = fmt.Errorf("%s: %w", name(e), s.explain(err))
 			continue
 		case len(vs) != len(texts) || len(vs[0]) != dim:
 			continue
 		}
-		cosines := make([]float64, 0, len(texts))
-		for i, v := range vs {
-			c, err := s.vectors.similar(v, docs[i:i+1])
-			if err != nil {
-				return nil, Finding{}, err
+		cosine, ratio, err := s.vectors.compare(vs, docs)
+		raw := s.vectors.kind == ByL2 && cosine >= sameModel && ratio > 1/sameLength && ratio < sameLength
+		if err == nil && !raw {
+			for _, v := range vs {
+				embed.Normalize(v)
 			}
-			cosines = append(cosines, c[0])
+			cosine, _, err = s.vectors.compare(vs, docs)
 		}
-		slices.Sort(cosines)
-		cosine := cosines[len(cosines)/2]
-		switch {
-		case cosine >= exactModel:
-			return e, f(Passed, "%s made the vectors (cosine %.3f with its own)", name(e), cosine), nil
-		case cosine >= sameModel:
-			return e, f(Passed, "%s made the vectors, or nearly (cosine %.3f with its own)", name(e), cosine), nil
+		if err != nil {
+			return &verdict{}, err
+		}
+		if cosine >= sameModel {
+			made := "made the vectors"
+			if cosine < exactModel {
+				made += ", or nearly"
+			}
+			v := f(Passed, "%s %s (cosine %.3f with its own)", name(e), made, cosine)
+			v.embedder, v.raw = e, raw
+			return v, nil
 		}
 		tried = append(tried, fmt.Sprintf("%s did not make the vectors (cosine %.3f with its own)", name(e), cosine))
 	}
 	const words = "the dataset is searched by words only"
 	switch {
 	case failed != nil:
-		return nil, f(Warning, "%s, but the model could not be used: %s; %s", said,
+		return f(Warning, "%s, but the model could not be used: %s; %s", said,
 			sanitize.Short(errkind.Message(failed), 300, 600), words), failed
 	case len(tried) > 0:
-		return nil, f(Warning, "%s, but %s; %s: create the dataset again, or name its model", said,
+		return f(Warning, "%s, but %s; %s: create the dataset again, or name its model", said,
 			strings.Join(tried, ", and "), words), nil
 	}
-	return nil, f(Warning,
+	return f(Warning,
 		"%s, with vectors of %d dimensions, and no such model is available; %s: name a folder or a server with "+
 			"the model", said, dim, words), nil
 }
@@ -219,11 +225,12 @@ func dimensionOf(ctx context.Context, e embed.Embedder, text string) (int, error
 	return len(vs[0]), nil
 }
 
-// embedInTime calls an embedder with a time limit.
+// embedInTime calls an embedder with a time limit, for vectors with the lengths that
+// its model gives them.
 func embedInTime(ctx context.Context, e embed.Embedder, texts []string, kind embed.Kind) ([][]float32, error) {
 	ctx, cancel := context.WithTimeout(ctx, embedTime)
 	defer cancel()
-	vs, err := e.Embed(ctx, texts, kind)
+	vs, err := embed.Raw(ctx, e, texts, kind)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("it takes longer than %v: %w", embedTime, errkind.Timeout)
 	}
@@ -231,38 +238,45 @@ func embedInTime(ctx context.Context, e embed.Embedder, texts []string, kind emb
 }
 
 // queryVector returns the vector of a query. A nil vector means that the vectors
-// are not used, and note says why, "" if that needs no explanation. The error is
-// that of ctx.
+// are not used, and note says why, "" if that needs no explanation. raw reports
+// whether its length can be compared with those of the vectors; otherwise it is 1.
+// The error is that of ctx.
 func (s *Set) queryVector(ctx context.Context, text string, made map[string][]float32) (
-	v []float32, note string, err error) {
-	e, f, err := s.embedderFor(ctx)
+	v []float32, raw bool, note string, err error) {
+	found, err := s.verdict(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, false, "", err
 	}
+	e := found.embedder
 	if e == nil {
-		if f.Status == Warning {
-			note = f.Message
+		if found.finding.Status == Warning {
+			note = found.finding.Message
 		}
-		return nil, note, nil
+		return nil, false, note, nil
 	}
 	if embed.Foreign(e, text) {
-		return nil, "the model " + name(e) + " does not know the language of the query; it is searched by words only",
-			nil
+		return nil, false,
+			"the model " + name(e) + " does not know the language of the query; it is searched by words only", nil
 	}
-	if v, ok := made[e.ID()]; ok {
-		return v, "", nil
+	v, ok := made[e.ID()]
+	if !ok {
+		vs, err := embedInTime(ctx, e, []string{text}, embed.Query)
+		if ctx.Err() != nil {
+			return nil, false, "", context.Cause(ctx)
+		}
+		if err == nil && (len(vs) != 1 || len(vs[0]) != s.vectors.stored.Dim) {
+			err = errors.New("its vectors have another dimension than before")
+		}
+		if err != nil {
+			return nil, false, "the model " + name(e) + " could not be used, so this search was by words only: " +
+				sanitize.Short(errkind.Message(s.explain(err)), 300, 600), nil
+		}
+		v = vs[0]
+		made[e.ID()] = v
 	}
-	vs, err := embedInTime(ctx, e, []string{text}, embed.Query)
-	if ctx.Err() != nil {
-		return nil, "", context.Cause(ctx)
+	if !found.raw {
+		v = slices.Clone(v)
+		embed.Normalize(v)
 	}
-	if err == nil && (len(vs) != 1 || len(vs[0]) != s.vectors.stored.Dim) {
-		err = errors.New("its vectors have another dimension than before")
-	}
-	if err != nil {
-		return nil, "the model " + name(e) + " could not be used, so this search was by words only: " +
-			sanitize.Short(errkind.Message(s.explain(err)), 300, 600), nil
-	}
-	made[e.ID()] = vs[0]
-	return vs[0], "", nil
+	return v, found.raw, "", nil
 }

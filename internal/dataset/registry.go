@@ -103,9 +103,8 @@ type entry struct {
 
 // A stamp is the state of a file. The zero stamp is that of no file.
 type stamp struct {
-	path    string
-	size    int64
-	modTime int64
+	path string
+	info fs.FileInfo // nil for no file
 }
 
 func stampOf(path string) stamp {
@@ -113,7 +112,26 @@ func stampOf(path string) stamp {
 	if path == "" || err != nil {
 		return stamp{}
 	}
-	return stamp{path, info.Size(), info.ModTime().UnixNano()}
+	os.SameFile(info, info) // on Windows, the identity of the file is read when it is first asked for
+	return stamp{path, info}
+}
+
+// same reports whether a file has not changed. A file that another one of the same
+// size and modification time has replaced is another one.
+func (s stamp) same(other stamp) bool {
+	if s.info == nil || other.info == nil {
+		return s.info == nil && other.info == nil
+	}
+	return s.path == other.path && s.info.Size() == other.info.Size() &&
+		s.info.ModTime().Equal(other.info.ModTime()) && os.SameFile(s.info, other.info)
+}
+
+// size returns the size of the file in bytes.
+func (s stamp) size() int64 {
+	if s.info == nil {
+		return 0
+	}
+	return s.info.Size()
 }
 
 // New returns a Registry, which is empty until the first scan.
@@ -314,7 +332,8 @@ func (r *Registry) look(folder string, old *entry, owners map[string]string, lef
 		e.found = append(e.found, located...)
 	}
 	e.files[1], e.files[2] = stampOf(e.place.index), stampOf(e.place.metadata)
-	if old != nil && old.state != Loading && old.files == e.files && (old.short == 0 || left <= old.short) &&
+	if old != nil && old.state != Loading && slices.EqualFunc(old.files[:], e.files[:], stamp.same) &&
+		(old.short == 0 || left <= old.short) &&
 		slices.Equal(old.found[:min(len(e.found), len(old.found))], e.found) {
 		return old
 	}
@@ -428,7 +447,7 @@ func (r *Registry) info(e *entry) Info {
 		License: e.manifest.License, Version: e.manifest.Version,
 	}
 	for _, f := range e.files {
-		i.Bytes += f.size
+		i.Bytes += f.size()
 	}
 	if e.set != nil {
 		i.Vectors, i.Documents, i.Model = e.set.vectors.index.Len(), len(e.set.docs), e.set.model

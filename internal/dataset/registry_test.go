@@ -108,6 +108,26 @@ func TestReload(t *testing.T) {
 		t.Errorf("after the repair: %v", got)
 	}
 
+	// Another file of the same size and time takes the place of one.
+	name := filepath.Join(root, "one", "metadata.json")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, name+".new", strings.Replace(string(text), "leave.", "ghost.", 1))
+	if err := errors.Join(os.Chtimes(name+".new", info.ModTime(), info.ModTime()),
+		os.Rename(name+".new", name)); err != nil {
+		t.Fatal(err)
+	}
+	scan(t, r)
+	if got := find(t, r, "ghost", "one"); !cmp.Equal(got, []string{"a"}) {
+		t.Errorf("after a file was replaced: %v", got)
+	}
+
 	// A file that was missing appears.
 	if err := os.Rename(filepath.Join(root, "one", "index"), filepath.Join(root, "one", "away")); err != nil {
 		t.Fatal(err)

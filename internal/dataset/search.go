@@ -98,7 +98,7 @@ func (e *UnknownDataset) Error() string {
 	case len(e.Known) == 0:
 		return message + "; there are no datasets, create one or add its folder"
 	}
-	const most = 20
+	const most = 5 // the complete list is in Known
 	if n := len(e.Known); n > most {
 		return fmt.Sprintf("%s%s%s and %d more", message, available, strings.Join(e.Known[:most], ", "), n-most)
 	}
@@ -169,11 +169,8 @@ func search(ctx context.Context, sets []*Set, q Query) (*Result, error) {
 	case len(byMeaning) == 0:
 	case len(byWords) == 0:
 		res.Kind = ByL2
-		for i, h := range byMeaning {
-			set, _ := h.ID.split()
-			v := sets[set].vectors
-			byMeaning[i].Score = v.score(h.Score)
-			if v.kind != ByL2 {
+		for _, h := range byMeaning {
+			if set, _ := h.ID.split(); sets[set].vectors.kind != ByL2 {
 				res.Kind = ByCosine
 			}
 		}
@@ -216,14 +213,15 @@ func searchWords(ctx context.Context, sets []*Set, words wordQuery, most int) ([
 }
 
 // searchVectors returns the documents that are most similar to the query, with
-// their cosines, and those of byWords that have a vector. It adds to the notes of
-// res why the vectors of a set did not take part.
+// their cosines, and those of byWords that have a vector. If byWords is empty, they
+// have their scores in place of the cosines. It adds to the notes of res why the
+// vectors of a set did not take part.
 func searchVectors(ctx context.Context, sets []*Set, text string, byWords []fusion.Hit[docID], most int,
 	res *Result) ([]fusion.Hit[docID], error) {
 	var hits []fusion.Hit[docID]
 	made := map[string][]float32{}
 	for i, s := range sets {
-		v, note, err := s.queryVector(ctx, text, made)
+		v, raw, note, err := s.queryVector(ctx, text, made)
 		if err != nil {
 			return nil, err
 		}
@@ -236,10 +234,16 @@ func searchVectors(ctx context.Context, sets []*Set, text string, byWords []fusi
 		if v == nil {
 			continue
 		}
+		score := func(_ int, cosine float64) float64 { return cosine }
+		if len(byWords) == 0 {
+			if score, err = s.vectors.scorer(v, raw); err != nil {
+				return nil, err
+			}
+		}
 		found := map[int]bool{}
 		err = s.vectors.search(ctx, v, most, func(doc int, cosine float64) {
 			found[doc] = true
-			hits = append(hits, fusion.Hit[docID]{ID: newDocID(i, doc), Score: cosine})
+			hits = append(hits, fusion.Hit[docID]{ID: newDocID(i, doc), Score: score(doc, cosine)})
 		})
 		if err != nil {
 			return nil, err

@@ -57,6 +57,10 @@ func TestUnknownDataset(t *testing.T) {
 			t.Errorf("%s: %v, want %s", id, err, want)
 		}
 	}
+	err := unknown("zzz", []string{"f", "b", "c", "d", "e", "a", "g"})
+	if want := `there is no dataset "zzz"; available datasets: a, b, c, d, e and 2 more`; err.Error() != want {
+		t.Errorf("of many: %v, want %s", err, want)
+	}
 	if _, err := r.Search(t.Context(), Query{Datasets: []string{"bad"}, Text: "x"}); !errors.Is(err, errkind.Corrupt) ||
 		!strings.Contains(err.Error(), "name: it is empty") {
 		t.Errorf("a dataset with a bad manifest: %v", err)

@@ -75,7 +75,8 @@ func (s *Set) Segment() (words *segment.Segment, base int64) { return s.words.se
 func (s *Set) QueryVector(
 	ctx context.Context, text string, made map[string][]float32,
 ) (v []float32, note string, err error) {
-	return s.queryVector(ctx, text, made)
+	v, _, note, err = s.queryVector(ctx, text, made)
+	return v, note, err
 }
 
 // Nearest calls f with the documents whose vectors are most similar to that of a query,

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 
+	"github.com/knowhow-mcp/knowhow/internal/embed"
 	"github.com/knowhow-mcp/knowhow/internal/vector"
 	"github.com/knowhow-mcp/knowhow/internal/vector/faiss"
 )
 
-// vectors are the vectors of a dataset. They are compared by their angle, which
+// vectors are the vectors of a dataset. They are searched by their angle, which
 // is what inner product and L2 of vectors of length 1 do.
 type vectors struct {
 	index  *vector.Index
@@ -21,17 +24,17 @@ type vectors struct {
 	odd    string // why the vectors cannot be right; "" if nothing is known against them
 }
 
-// newVectors returns the vectors of n documents, which are taken from a budget,
+// newVectors returns the vectors of documents, which are taken from a budget,
 // and reports what is odd.
-func newVectors(x *faiss.Index, n, dimensions int, b *budget, f *findings) (*vectors, error) {
-	v := &vectors{stored: x, count: n, kind: ByCosine}
+func newVectors(x *faiss.Index, docs []Document, dimensions int, b *budget, f *findings) (*vectors, error) {
+	v := &vectors{stored: x, count: len(docs), kind: ByCosine}
 	if x.Metric == faiss.L2 {
 		v.kind = ByL2
 	}
 	total := x.Count
 	f.pass(ruleIndexFile, "%s, %s, %s of %s", x.Type, x.Metric, count(total, "vector"), count(x.Dim, "dimension"))
 	if total == 0 {
-		if n > 0 {
+		if v.count > 0 {
 			f.pass(ruleVectors, "there are none, so the dataset is searched by words")
 		}
 		v.docs = []int32{}
@@ -41,11 +44,11 @@ func newVectors(x *faiss.Index, n, dimensions int, b *budget, f *findings) (*vec
 			"the metadata says that they have %d dimensions, they have %d: the index may be that of other texts",
 			dimensions, x.Dim)
 	}
-	if err := b.take(vector.Size(total, x.Stored) + assignSize*int64(total)); err != nil {
+	if err := b.take(vector.Size(total, x.Stored) + assignSize*int64(total+len(x.IDs))); err != nil {
 		return nil, err
 	}
 	if total > 0 {
-		v.assign(x.IDs, total, f)
+		v.assign(x.IDs, docs, total, f)
 		v.examine(x, total, f)
 	}
 	if total > 0 && !x.Trained {
@@ -67,33 +70,69 @@ func (v *vectors) at(row int, buf []float32) []float32 {
 	return r
 }
 
-// assignSize is the memory that assign takes for a vector at most, in bytes.
+// assignSize is the memory that assign takes for a vector at most, and again for
+// an id, in bytes.
 const assignSize = 40
 
-// assign finds the document of each row: its id is the number of a document, as
-// in MCPower.
-func (v *vectors) assign(ids []int64, total int, f *findings) {
+// documentsByID returns the numbers of the documents with the ids of an index. It
+// returns nil unless the ids of the documents are different integers that the
+// index has, all of them.
+func documentsByID(ids []int64, docs []Document) map[int64]int32 {
+	if len(ids) < len(docs) {
+		return nil
+	}
+	numbers := make(map[int64]int32, len(docs))
+	for i, d := range docs {
+		id, err := strconv.ParseInt(d.ID, 10, 64)
+		if _, twice := numbers[id]; twice || err != nil {
+			return nil
+		}
+		numbers[id] = int32(i)
+	}
+	missing := len(docs)
+	has := make([]bool, len(docs))
+	for _, id := range ids {
+		if doc, ok := numbers[id]; ok && !has[doc] {
+			has[doc] = true
+			missing--
+		}
+	}
+	if missing > 0 {
+		return nil
+	}
+	return numbers
+}
+
+// assign finds the document of each row. The id of the row is that of the document
+// if that applies to all documents, or else the number of the document, as in
+// MCPower.
+func (v *vectors) assign(ids []int64, docs []Document, total int, f *findings) {
 	if ids == nil && total == v.count {
 		f.pass(ruleRows, "one vector for each document")
 		return
 	}
 	v.docs, v.rows = make([]int32, total), map[int32]int{}
+	numbers := documentsByID(ids, docs)
 	lost, twice := 0, 0
 	for row := range total {
 		id := int64(row)
 		if ids != nil {
 			id = ids[row]
 		}
+		doc, ok := int32(id), id >= 0 && id < int64(v.count)
+		if numbers != nil {
+			doc, ok = numbers[id]
+		}
 		v.docs[row] = -1
-		if id < 0 || id >= int64(v.count) {
+		if !ok {
 			lost++
 			continue
 		}
-		if _, ok := v.rows[int32(id)]; ok {
+		if _, ok := v.rows[doc]; ok {
 			twice++
 			continue
 		}
-		v.docs[row], v.rows[int32(id)] = int32(id), row
+		v.docs[row], v.rows[doc] = doc, row
 	}
 	switch without := v.count - len(v.rows); {
 	case lost > 0 || twice > 0:
@@ -158,7 +197,11 @@ func (v *vectors) examine(x *faiss.Index, total int, f *findings) {
 			"they look like random numbers, not like those of a model: create the dataset again to search it by "+
 				"meaning")
 	case bad == 0 && most > 0 && (least < 0.99 || most > 1.01):
-		f.pass(ruleVectors, "lengths from %.3g to %.3g, so they are compared by angle", least, most)
+		compared := "so they are compared by angle"
+		if v.kind == ByL2 {
+			compared = "and compared by angle if the model makes other lengths"
+		}
+		f.pass(ruleVectors, "lengths from %.3g to %.3g, %s", least, most, compared)
 	case bad == 0:
 		f.pass(ruleVectors, "numbers of length 1")
 	}
@@ -245,11 +288,48 @@ func (v *vectors) similar(query []float32, docs []int) ([]float64, error) {
 	return cosines, nil
 }
 
-// score returns the score of a cosine, from 0 to 1. The square of the distance
-// of two vectors of length 1 is 2 - 2 cos.
-func (v *vectors) score(cosine float64) float64 {
-	if v.kind == ByL2 {
-		return 1 / (1 + max(0, 2-2*cosine))
+// compare returns the medians of the cosines of vectors that a model made with the
+// stored vectors of some documents, and of the ratios of their lengths to the stored
+// ones, which may not be finite. There must be at least one, and each document must
+// have a vector.
+func (v *vectors) compare(made [][]float32, docs []int) (cosine, ratio float64, err error) {
+	cosines, ratios := make([]float64, len(docs)), make([]float64, len(docs))
+	buf := make([]float32, v.stored.Stored)
+	for i, doc := range docs {
+		m, err := v.stored.Query(made[i])
+		if err != nil {
+			return 0, 0, fmt.Errorf("comparing vectors: %w", err)
+		}
+		row, _ := v.row(doc)
+		score, err := v.index.Scores(m, []int{row})
+		if err != nil {
+			return 0, 0, fmt.Errorf("comparing vectors: %w", err)
+		}
+		cosines[i], ratios[i] = score[0], embed.Norm(m)/embed.Norm(v.at(row, buf))
 	}
-	return min(max(0, cosine), 1)
+	slices.Sort(cosines)
+	slices.Sort(ratios)
+	return cosines[len(docs)/2], ratios[len(docs)/2], nil
+}
+
+// scorer returns the function that returns the score of a document, from 0 to 1, whose
+// vector has a cosine with that of a query. raw reports whether the length of the
+// query can be compared with those of the vectors; otherwise all are taken to be 1.
+func (v *vectors) scorer(query []float32, raw bool) (score func(doc int, cosine float64) float64, err error) {
+	if v.kind != ByL2 {
+		return func(_ int, cosine float64) float64 { return min(max(0, cosine), 1) }, nil
+	}
+	if query, err = v.stored.Query(query); err != nil {
+		return nil, fmt.Errorf("comparing vectors: %w", err)
+	}
+	a, buf := embed.Norm(query), make([]float32, v.stored.Stored)
+	return func(doc int, cosine float64) float64 {
+		square := 2 - 2*cosine
+		if raw {
+			row, _ := v.row(doc)
+			b := embed.Norm(v.at(row, buf))
+			square = a*a + b*b - 2*a*b*cosine
+		}
+		return 1 / (1 + max(0, square))
+	}, nil
 }

@@ -51,6 +51,18 @@ type Embedder interface {
 	MaxTokens() int
 }
 
+// Raw returns one vector for each text as [Embedder.Embed] does, but with the length
+// that the model gives it, if the embedder knows that. Then a vector may be zero.
+func Raw(ctx context.Context, e Embedder, texts []string, kind Kind) ([][]float32, error) {
+	r, ok := e.(interface {
+		EmbedRaw(ctx context.Context, texts []string, kind Kind) ([][]float32, error)
+	})
+	if !ok {
+		return e.Embed(ctx, texts, kind)
+	}
+	return r.EmbedRaw(ctx, texts, kind)
+}
+
 // Foreign reports whether a text is in a language that the embedder was not made
 // for, so that its vector means little. It is false for embedders that cannot
 // tell.
@@ -144,17 +156,23 @@ func (q *Queries) Vector(ctx context.Context, e Embedder, text string, limit tim
 	return out[0], nil
 }
 
-// Normalize scales a vector to an L2 norm of 1. It reports false, and leaves the
-// vector as it is, if the norm is zero or not finite.
-func Normalize(v []float32) bool {
+// Norm returns the L2 norm of a vector.
+func Norm(v []float32) float64 {
 	sum := 0.0
 	for _, x := range v {
 		sum += float64(x) * float64(x)
 	}
-	if sum == 0 || math.IsInf(sum, 0) || math.IsNaN(sum) {
+	return math.Sqrt(sum)
+}
+
+// Normalize scales a vector to an L2 norm of 1. It reports false, and leaves the
+// vector as it is, if the norm is zero or not finite.
+func Normalize(v []float32) bool {
+	norm := Norm(v)
+	if norm == 0 || math.IsInf(norm, 0) || math.IsNaN(norm) {
 		return false
 	}
-	scale := 1 / math.Sqrt(sum)
+	scale := 1 / norm
 	for i, x := range v {
 		v[i] = float32(float64(x) * scale)
 	}

@@ -46,7 +46,7 @@ var kinds = []struct {
 	{errkind.Unauthorized, http.StatusBadGateway, "server unavailable"},
 	{errkind.TooLarge, http.StatusBadGateway, "server unavailable"},
 	{errkind.Invalid, http.StatusBadGateway, "server settings are wrong"},
-	{errkind.Busy, http.StatusServiceUnavailable, textBusy},
+	{errkind.Busy, http.StatusBadGateway, textBusy},
 }
 
 const textBusy = "busy"
@@ -137,8 +137,7 @@ func internalFailure() *failure {
 
 // busy asks the client to try again.
 func busy(detail string) *failure {
-	return &failure{status: http.StatusServiceUnavailable, text: textBusy, detail: detail, header: "Retry-After",
-		value: "1"}
+	return &failure{status: http.StatusBadGateway, text: textBusy, detail: detail, header: "Retry-After", value: "1"}
 }
 
 // malformed refuses an invalid request.

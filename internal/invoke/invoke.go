@@ -66,7 +66,7 @@ const (
 //
 // The handler does not check the token, Host or Origin: mount it with [Routes]
 // on a server that does. It checks, in this order, the path (404), the method
-// (405), the number of requests in flight (503), and for POST /invoke the
+// (405), the number of requests in flight (502), and for POST /invoke the
 // content type (415) and the size of the body (413).
 func New(o Options) http.Handler {
 	if o.Log == nil {
@@ -279,7 +279,7 @@ func abandoned(ctx context.Context) *failure {
 	case ctx.Err() == nil:
 		return nil
 	case errors.Is(context.Cause(ctx), httpguard.ErrShutdown):
-		return &failure{status: http.StatusServiceUnavailable, text: "shutting down",
+		return &failure{status: http.StatusBadGateway, text: "shutting down",
 			detail: "the bridge was ended while the call ran; the server may have carried it out"}
 	}
 	return &failure{status: statusGone}

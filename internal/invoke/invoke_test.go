@@ -190,7 +190,7 @@ func TestServerFailures(t *testing.T) {
 		{"dead", 502, "server unavailable", "it wrote: \"no such file\""},
 		{"slow", 504, "server timed out", "no answer within 30s"},
 		{"unset", 502, "server settings are wrong", "API_KEY"},
-		{"crowded", 503, "busy", "too many"},
+		{"crowded", 502, "busy", "too many"},
 		{"broken", 500, "internal error", "log"},
 		{"picky", 500, "server answered with an error", `JSON-RPC error -32602: no <b>tool; data: {"z":1,"a":[2]}`},
 		{"terse", 500, "server answered with an error", "JSON-RPC error 7: no"},

@@ -115,7 +115,7 @@ func TestServeEnds(t *testing.T) {
 	}{
 		{"idle", lasting(0), 200, `"success"`, time.Second},
 		{"short call", lasting(3 * time.Second), 200, `"success"`, 4 * time.Second},
-		{"long call", lasting(time.Hour), 503, `"shutting down"`, 6 * time.Second},
+		{"long call", lasting(time.Hour), 502, `"shutting down"`, 6 * time.Second},
 		{"stubborn call", stubborn(), 0, "", 6 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestServeBusy(t *testing.T) {
 		}
 		synctest.Wait()
 		w := record(h, newRequest("POST", "/invoke", callBody))
-		wantError(t, "one more", w, 503, "busy", "try again")
+		wantError(t, "one more", w, 502, "busy", "try again")
 		if got := w.Header().Get("Retry-After"); got != "1" {
 			t.Errorf("Retry-After = %q, want 1", got)
 		}

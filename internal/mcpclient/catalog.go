@@ -50,7 +50,7 @@ func (s *server) tools(ctx context.Context) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.log.InfoContext(ctx, fmt.Sprintf("Fetched %s from %s", plural(len(c.Tools), "tool", "tools"), s.cfg.ID))
+	s.log.InfoContext(ctx, fmt.Sprintf("Fetched %d tools from %s", len(c.Tools), s.cfg.ID))
 	return c, nil
 }
 

@@ -44,31 +44,25 @@ func writeFrontmatter(b *strings.Builder, s Skill, o Options, metadata []pair) {
 }
 
 // FrontmatterDescription returns the description in the frontmatter of a
-// SKILL.md, in any form of YAML. It returns an error of kind [errkind.Invalid]
-// if there is no frontmatter of at most 64 KiB, if it is not a mapping with a
-// description that is a string, or if the description is blank or has more than
-// 1,024 characters.
-func FrontmatterDescription(skillMD []byte) (string, error) {
-	head, _, err := readFrontmatter(skillMD)
+// SKILL.md: a string in any form of YAML, or else the text as it stands there. One
+// of more than 1,024 characters is cut and shortened is true. The error
+// is of kind [errkind.Invalid] if there is no frontmatter of at most 64 KiB, or no
+// description in it that is not blank.
+func FrontmatterDescription(skillMD []byte) (description string, shortened bool, err error) {
+	head, _, err := splitFrontmatter(skillMD)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	switch d := head["description"].(type) {
-	case nil:
-		return "", fmt.Errorf("reading frontmatter: it has no description: %w", errkind.Invalid)
-	case string:
-		return d, checkDescription(d)
-	default:
-		return "", fmt.Errorf("reading frontmatter: the description is not a string; put it in quotes: %w",
-			errkind.Invalid)
-	}
+	description = readDescription(head)
+	short := sanitize.Cut(description, maxDescription, 4*maxDescription)
+	return short, short != description, checkDescription(short)
 }
 
 // FrontmatterServer returns the server id in the metadata of a generated
 // SKILL.md, or "" if there is none or it cannot be read.
 func FrontmatterServer(skillMD []byte) string {
-	head, _, _ := readFrontmatter(skillMD)
-	metadata, _ := head["metadata"].(map[string]any)
+	fields, _, _ := readFrontmatter(skillMD)
+	metadata, _ := fields["metadata"].(map[string]any)
 	server, _ := metadata["mcp_server_id"].(string)
 	return server
 }
@@ -76,14 +70,9 @@ func FrontmatterServer(skillMD []byte) string {
 // SameButDescription reports whether two SKILL.md are equal except for their
 // descriptions, in any form of YAML.
 func SameButDescription(a, b []byte) bool {
-	headA, bodyA, errA := readFrontmatter(a)
-	headB, bodyB, errB := readFrontmatter(b)
-	if errA != nil || errB != nil {
-		return false
-	}
-	delete(headA, "description")
-	delete(headB, "description")
-	return bodyA == bodyB && reflect.DeepEqual(headA, headB)
+	fieldsA, bodyA, errA := readFrontmatter(a)
+	fieldsB, bodyB, errB := readFrontmatter(b)
+	return errA == nil && errB == nil && bodyA == bodyB && reflect.DeepEqual(fieldsA, fieldsB)
 }
 
 // descriptionLine matches the line of the description in a rendered SKILL.md.
@@ -103,27 +92,97 @@ func SetFrontmatterDescription(skillMD []byte, description string) ([]byte, erro
 	return slices.Concat(skillMD[:at[0]], []byte("description: "+sanitize.QuoteYAML(description)), skillMD[at[1]:]), nil
 }
 
-// readFrontmatter returns the frontmatter of a SKILL.md, which is the YAML
+// splitFrontmatter returns the frontmatter of a SKILL.md, which is the YAML
 // between two lines "---" at its beginning, and the rest of the file.
-func readFrontmatter(skillMD []byte) (head map[string]any, body string, err error) {
+func splitFrontmatter(skillMD []byte) (head, body string, err error) {
 	text := strings.ReplaceAll(strings.TrimPrefix(string(skillMD), "\ufeff"), "\r\n", "\n")
 	first, rest, _ := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t") != "---" {
-		return nil, "", fmt.Errorf("reading frontmatter: the file does not start with a line ---: %w", errkind.Invalid)
+		return "", "", fmt.Errorf("reading frontmatter: the file does not start with a line ---: %w", errkind.Invalid)
 	}
 	end := 0
 	for line := range strings.SplitAfterSeq(rest, "\n") {
 		if strings.TrimRight(line, " \t\n") == "---" {
-			if err := yaml.Unmarshal([]byte(rest[:end]), &head); err != nil {
-				return nil, "", fmt.Errorf("reading frontmatter: %w: %w", err, errkind.Invalid)
-			}
-			return head, rest[end+len(line):], nil
+			return rest[:end], rest[end+len(line):], nil
 		}
 		if end += len(line); end > maxFrontmatter {
 			break
 		}
 	}
-	return nil, "", fmt.Errorf("reading frontmatter: no line --- ends it within 64 KiB: %w", errkind.Invalid)
+	return "", "", fmt.Errorf("reading frontmatter: no line --- ends it within 64 KiB: %w", errkind.Invalid)
+}
+
+// readFrontmatter returns the members of the frontmatter of a SKILL.md, except the
+// description, and the rest of the file. The description need not be YAML.
+func readFrontmatter(skillMD []byte) (fields map[string]any, body string, err error) {
+	head, body, err := splitFrontmatter(skillMD)
+	if err != nil {
+		return nil, "", err
+	}
+	before, _, after := cutDescription(head)
+	for _, text := range []string{head, before + after} {
+		fields = nil
+		if err = yaml.Unmarshal([]byte(text), &fields); err == nil {
+			delete(fields, "description")
+			return fields, body, nil
+		}
+	}
+	return nil, "", fmt.Errorf("reading frontmatter: %w: %w", err, errkind.Invalid)
+}
+
+// key matches the beginning of a line of frontmatter that is another member or a
+// comment.
+var key = regexp.MustCompile(`^(?:[A-Za-z_][\w.-]*[ \t]*:(?:[ \t\n]|$)|#)`)
+
+// cutDescription returns the lines of the description in frontmatter, and what
+// is before and after them.
+func cutDescription(head string) (before, description, after string) {
+	start, end := -1, 0
+	for line := range strings.SplitAfterSeq(head, "\n") {
+		switch {
+		case start < 0 && strings.HasPrefix(line, "description:"):
+			start = end
+		case start >= 0 && key.MatchString(line):
+			return head[:start], head[start:end], head[end:]
+		}
+		end += len(line)
+	}
+	if start < 0 {
+		return head, "", ""
+	}
+	return head[:start], head[start:], ""
+}
+
+// readDescription returns the description in frontmatter, "" if there is none. What
+// is not a string in YAML, or would lose a part as a comment, is taken as it stands:
+// people write "Use this: when it rains" or "#1 of all" without quotes.
+func readDescription(head string) string {
+	_, lines, _ := cutDescription(head)
+	_, written, _ := strings.Cut(lines, ":")
+	var parts []string
+	for line := range strings.SplitSeq(written, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	written = strings.Join(parts, " ")
+	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	for _, text := range []string{head, lines} {
+		var fields struct{ Description yaml.Node }
+		if yaml.Unmarshal([]byte(text), &fields) != nil {
+			continue
+		}
+		n, alias := &fields.Description, ""
+		switch {
+		case n.Kind == yaml.AliasNode && n.Decode(&alias) == nil:
+			return alias
+		case n.Kind == yaml.ScalarNode && (n.Style&quoted != 0 || written == "" ||
+			slices.Equal(strings.Fields(n.Value), strings.Fields(written))):
+			return n.Value
+		}
+		break
+	}
+	return written
 }
 
 // checkDescription checks a description against the specification.

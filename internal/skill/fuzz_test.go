@@ -61,8 +61,9 @@ func FuzzFrontmatter(f *testing.F) {
 	f.Add("---\ndescription: >-\n  a\n  b\nx: y\n---\n")
 	f.Add("\ufeff---\r\n? description\r\n: 'a'\r\n---\r\n")
 	f.Add("---\nmetadata: &a [*a]\n---\n")
+	f.Add("---\ndescription: Use this: *now* #1\nat once\nname: x\n---\n")
 	f.Fuzz(func(t *testing.T, md string) {
-		description, err := FrontmatterDescription([]byte(md))
+		description, _, err := FrontmatterDescription([]byte(md))
 		if err == nil && (description == "" || utf8.RuneCountInString(description) > maxDescription) {
 			t.Errorf("FrontmatterDescription(%q) = %q without an error", md, description)
 		}

@@ -346,7 +346,7 @@ func checkFrontmatter(t testing.TB, s Skill) {
 	if got, ok := front.Metadata["mcp_tool_name"]; ok && got != strings.ToValidUTF8(s.Tools[0], "\ufffd") {
 		t.Errorf("skill %s: mcp_tool_name = %q, want %q", s.Name, got, s.Tools[0])
 	}
-	if got, err := FrontmatterDescription([]byte(text)); err != nil || got != s.Description {
+	if got, _, err := FrontmatterDescription([]byte(text)); err != nil || got != s.Description {
 		t.Errorf("FrontmatterDescription(%s) = %q, %v, want %q", s.Name, got, err, s.Description)
 	}
 }

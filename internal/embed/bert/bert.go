@@ -88,6 +88,16 @@ func (e *Encoder) Foreign(text string) bool { return e.model.tokenizer.Foreign(t
 
 // Embed implements embed.Embedder. The only error is that of ctx.
 func (e *Encoder) Embed(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
+	return e.embed(ctx, texts, kind, false)
+}
+
+// EmbedRaw is like Embed, but the vectors have the lengths that the model gives
+// them. See [embed.Raw].
+func (e *Encoder) EmbedRaw(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
+	return e.embed(ctx, texts, kind, true)
+}
+
+func (e *Encoder) embed(ctx context.Context, texts []string, kind embed.Kind, raw bool) ([][]float32, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("encoding texts: %w", err)
 	}
@@ -116,7 +126,7 @@ func (e *Encoder) Embed(ctx context.Context, texts []string, kind embed.Kind) ([
 				return
 			}
 			r := ranges[i]
-			if err := e.encode(ctx, out[r[0]:r[1]], texts[r[0]:r[1]], kind, s); err != nil {
+			if err := e.encode(ctx, out[r[0]:r[1]], texts[r[0]:r[1]], kind, raw, s); err != nil {
 				failed.Store(&err)
 			}
 		}
@@ -189,7 +199,9 @@ func batches(texts []string) [][2]int {
 }
 
 // encode sets the vectors of one batch.
-func (e *Encoder) encode(ctx context.Context, out [][]float32, texts []string, kind embed.Kind, s *scratch) error {
+func (e *Encoder) encode(
+	ctx context.Context, out [][]float32, texts []string, kind embed.Kind, raw bool, s *scratch,
+) error {
 	b := &s.batch
 	b.ids, b.texts = b.ids[:0], b.texts[:0]
 	var ids []int32
@@ -203,7 +215,14 @@ func (e *Encoder) encode(ctx context.Context, out [][]float32, texts []string, k
 	}
 	for i, t := range b.texts {
 		out[i] = e.model.pool(x, t)
-		embed.Normalize(out[i])
+		switch {
+		case !raw || e.model.normalize:
+			embed.Normalize(out[i])
+		case e.model.pooling == poolMean:
+			for j := range out[i] {
+				out[i][j] /= float32(t.n)
+			}
+		}
 	}
 	return nil
 }

@@ -126,6 +126,27 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	files := tiny(t)
+	files["modules.json"] = text(`[{"path":"2_Normalize","type":"x.Normalize"}]`)
+	for want, files := range map[bool]fstest.MapFS{true: files, false: tiny(t)} {
+		e, err := open(files, "tiny", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := embed.Raw(t.Context(), e, []string{"a b", "a b c d a b c d a b c d"}, embed.Document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := embed.Norm(raw[0]) / embed.Norm(raw[1]); r < 0.6 || r > 1.6 {
+			t.Errorf("the ratio of the norms of a short and a long text is %v, but the mean grows little", r)
+		}
+		if n := embed.Norm(raw[0]); math.Abs(n-1) < 1e-6 != want {
+			t.Errorf("Raw() has the norm %v, want 1: %v", n, want)
+		}
+		if embed.Normalize(raw[0]); !near(raw[0], base[0]) {
+			t.Errorf("Raw() = %v has another direction than %v", raw[0], base[0])
+		}
+	}
+	files = tiny(t)
 	files["config_sentence_transformers.json"] = text(`{"prompts":{"query":"query: "}}`)
 	if got := vectors(t, files, Options{}, embed.Query, "a b"); !cmp.Equal(got[0], base[1]) {
 		t.Error("the prompt is not put before a query")
@@ -139,6 +160,11 @@ func TestSettings(t *testing.T) {
 	if got := vectors(t, tiny(t), Options{MaxTokens: 4}, embed.Document, "a b c d"); !cmp.Equal(got[0], base[0]) {
 		t.Error("texts are not cut to the tokens of the option")
 	}
+}
+
+// near reports whether the values of two vectors differ by less than 1e-6.
+func near(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Abs(float64(x-y)) < 1e-6 })
 }
 
 // TestNames checks tensors with other names and types.

@@ -268,7 +268,7 @@ func (m *model) pool(x []float32, t span) []float32 {
 				v[i] = max(v[i], rows[i])
 			}
 		}
-	case poolMean: // the length does not matter
+	case poolMean: // this is the sum, of the same direction
 		for ; len(rows) > 0; rows = rows[h:] {
 			add(v, rows[:h])
 		}

@@ -65,7 +65,7 @@ func open(files fs.FS, name string, o Options) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.pooling = s.pooling
+	m.pooling, m.normalize = s.pooling, s.normalize
 	if err := m.setTokenizer(tok, cmp.Or(s.maxTokens, c.Positions), c); err != nil {
 		return nil, err
 	}
@@ -140,6 +140,7 @@ func readTokenizer(files fs.FS) (*tokenizer.Tokenizer, error) {
 // settings are those of the files of sentence-transformers.
 type settings struct {
 	pooling   pooling
+	normalize bool
 	maxTokens int // 0 if there is no limit
 	prompts   map[embed.Kind]string
 }
@@ -167,7 +168,8 @@ func readSettings(files fs.FS) (*settings, error) {
 					m.Path, errkind.Corrupt)
 			}
 			poolingFile = m.Path + "/config.json"
-		case "Normalize": // vectors are always normalized
+		case "Normalize":
+			s.normalize = true
 		default:
 			return nil, unsupported("the module %.50q", typ)
 		}
@@ -192,6 +194,7 @@ func readSettings(files fs.FS) (*settings, error) {
 	case p.Max:
 		s.pooling = poolMax
 	}
+	s.normalize = s.normalize || p.MeanRoot // whose lengths are not computed
 	var sentence struct {
 		MaxTokens int `json:"max_seq_length"`
 	}

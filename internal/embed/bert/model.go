@@ -19,6 +19,7 @@ type model struct {
 	embedNorm                   norm
 	layers                      []layer
 	pooling                     pooling
+	normalize                   bool // it gives vectors a norm of 1
 	tokenizer                   *tokenizer.Tokenizer
 	maxTokens                   int // of a text, with special tokens
 }

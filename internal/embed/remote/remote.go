@@ -148,6 +148,16 @@ func (e *Embedder) Close() { e.http.CloseIdleConnections() }
 // repeated: once for queries, for which somebody waits, and for up to about a
 // minute for documents.
 func (e *Embedder) Embed(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
+	out, err := e.EmbedRaw(ctx, texts, kind)
+	for _, v := range out {
+		embed.Normalize(v)
+	}
+	return out, err
+}
+
+// EmbedRaw is like Embed, but the vectors have the lengths that the service gave
+// them. See [embed.Raw].
+func (e *Embedder) EmbedRaw(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
 	out := make([][]float32, 0, len(texts))
 	for len(out) < len(texts) {
 		batch := e.batch(texts[len(out):])

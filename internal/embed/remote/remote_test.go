@@ -160,6 +160,11 @@ func TestEmbed(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("Embed() differs (-want +got):\n%s", diff)
 			}
+			raw, err := embed.Raw(t.Context(), e, texts[2:3], embed.Document)
+			if diff := cmp.Diff([][]float32{vectorOf("three")}, raw); err != nil || diff != "" {
+				t.Errorf("Raw() = %v, differs (-want +got):\n%s", err, diff)
+			}
+			s.requests = s.requests[:2]
 			if e.Dimension() != 3 || e.ID() != "all-minilm-l6-v2@remote" || e.MaxTokens() != 0 {
 				t.Errorf("Dimension() = %d, ID() = %s, MaxTokens() = %d", e.Dimension(), e.ID(), e.MaxTokens())
 			}
@@ -373,7 +378,7 @@ func TestRetry(t *testing.T) {
 }
 
 // FuzzRead checks that no answer makes reading panic or return something else than
-// one vector of length 1 for each text.
+// one vector for each text, which can be scaled to length 1.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"data":[{"index":0,"embedding":[1,2]}]}`), false)
 	f.Add([]byte(`{"data":[{"embedding":"AACAPw=="}]}`), false)
@@ -390,12 +395,9 @@ func FuzzRead(f *testing.F) {
 		if len(vectors) != 1 || len(vectors[0]) != e.Dimension() {
 			t.Fatalf("read() returned %d vectors", len(vectors))
 		}
-		sum := 0.0
-		for _, x := range vectors[0] {
-			sum += float64(x) * float64(x)
-		}
-		if math.Abs(sum-1) > 1e-3 {
-			t.Errorf("the square norm is %v, want 1", sum)
+		embed.Normalize(vectors[0])
+		if n := embed.Norm(vectors[0]); math.Abs(n-1) > 1e-3 {
+			t.Errorf("the norm is %v, want 1", n)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/skill"
 )
 
@@ -165,7 +166,8 @@ func (d *differ) item(sk skill.Skill, formerName string) *item {
 		if edited, ok := d.edited(former, formerName, f.Content, description); ok {
 			content, err := skill.SetFrontmatterDescription(f.Content, edited)
 			if err != nil {
-				d.warn("the edited description of %s can't be kept: %v", d.out.show(path.Join(sk.Name, skillFile)), err)
+				d.warn("the edited description of %s can't be kept: %s", d.out.show(path.Join(sk.Name, skillFile)),
+					errkind.Message(err))
 				continue
 			}
 			it.files[i].Content, it.entry.DescriptionEdited, description = content, true, edited
@@ -207,12 +209,16 @@ func (d *differ) edited(former *entry, name string, rendered []byte, description
 		if text == nil {
 			continue
 		}
-		found, err := skill.FrontmatterDescription(text)
+		found, shortened, err := skill.FrontmatterDescription(text)
 		changed := changed(text)
+		if shortened && changed {
+			d.warn("the description in %s has more than 1,024 characters, and agents accept no more: its end was left out",
+				d.out.show(path.Join(name, skillFile)))
+		}
 		switch {
 		case err != nil && changed:
-			d.warn("%s was changed so that its description can't be read, and is written again: %v",
-				d.out.show(path.Join(name, skillFile)), err)
+			d.warn("%s was changed so that its description can't be read, and is written again: %s",
+				d.out.show(path.Join(name, skillFile)), errkind.Message(err))
 		case err == nil && found == description && changed && former.DescriptionEdited:
 			return "", false
 		case err != nil || found == description:

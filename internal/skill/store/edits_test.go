@@ -29,6 +29,16 @@ func TestEdits(t *testing.T) {
   Better
   so.`, o.Base, file)
 		}, content("a/x"), "Better so."},
+		{"description that is not YAML", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `Use this: *now* #1`, o.Base, file)
+		}, content("a/x"), "Use this: *now* #1"},
+		{"description that is not YAML, without a lock", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `Use this: *now* #1`, o.Base, file)
+			remove(t, o.Base, lockName)
+		}, content("a/x"), "Use this: *now* #1"},
+		{"long description", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, strings.Repeat("words and ", 110), o.Base, file)
+		}, content("a/x"), strings.TrimSpace(strings.Repeat("words and ", 102)) + "…"},
 		{"description and the rest", func(t *testing.T, o *Options) {
 			replace(t, `"Does x."`, `Better.`, o.Base, file)
 			replace(t, "# MCP Tool", "# My Tool", o.Base, file)
@@ -211,11 +221,11 @@ func TestEditInCopy(t *testing.T) {
 	}
 }
 
-// A description that can't be read is replaced, but not silently.
+// A description that is gone is replaced, but not silently.
 func TestBadEdit(t *testing.T) {
 	o := options(t)
 	mustSync(t, o, content("a/x"))
-	replace(t, `"Does x."`, `does: [x`, o.Base, file)
+	replace(t, `description: "Does x."`, "", o.Base, file)
 	if r := mustSync(t, o, content("a/x")); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], file) {
 		t.Errorf("Warnings = %q, want one about %s", r.Warnings, file)
 	}

@@ -31,7 +31,7 @@ func explain(operation, path string, err error) error {
 		return fmt.Errorf("%s %s: a file is in the way of the folder %s: move it or choose another folder: %w",
 			operation, path, path, errkind.Conflict)
 	}
-	return fmt.Errorf("%s %s: %w", operation, path, cause(err))
+	return fmt.Errorf("%s %s: %w: check %s or choose another folder", operation, path, cause(err), nearest(path))
 }
 
 // nearest returns path if it is an existing folder, or else its first parent

@@ -69,6 +69,9 @@ type Report struct {
 	Changed  []string // skills whose description by the server has changed; not the new ones
 	Warnings []string // sentences, also logged
 
+	// Lock reports whether the lock file was written. The failure of a server alone
+	// does not count.
+	Lock  bool
 	Stale bool // whether a sync changed anything or, for a dry run, would; the failure of a server is not a change
 }
 
@@ -135,8 +138,9 @@ func syncWith(ctx context.Context, o Options, c Content, write writeFunc) (*Repo
 		}
 	}
 	r.sort()
-	r.Stale = len(r.Written)+len(r.Removed)+len(r.Linked)+len(r.Copied)+len(r.Unlinked) > 0 || !p.next.sameAs(d.lock)
-	if len(r.Written)+len(r.Removed) == 0 && len(r.Unchanged) > 0 {
+	r.Lock = !p.next.sameAs(d.lock)
+	r.Stale = len(r.Written)+len(r.Removed)+len(r.Linked)+len(r.Copied)+len(r.Unlinked) > 0 || r.Lock
+	if len(r.Written)+len(r.Removed) == 0 && len(r.Unchanged) > 0 && (!r.Stale || !o.DryRun) {
 		log.Info("Skills up to date, skipping regeneration")
 	}
 	return r, nil

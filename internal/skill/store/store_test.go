@@ -33,6 +33,7 @@ func TestSync(t *testing.T) {
 	same(t, "report", r, &Report{
 		Written: []string{"git-hub-list", "git-status"},
 		Linked:  []string{"skills/git-hub-list", "skills/git-status"},
+		Lock:    true,
 		Stale:   true,
 	})
 	same(t, "log", log.String(), "") // single skills are logged at DEBUG
