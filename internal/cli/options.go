@@ -8,6 +8,7 @@ import (
 
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
 	"github.com/knowhow-mcp/knowhow/internal/embed/open"
+	"github.com/knowhow-mcp/knowhow/internal/httpguard"
 	"github.com/knowhow-mcp/knowhow/internal/mcpserver"
 )
 
@@ -52,7 +53,18 @@ type revisionFlag struct {
 // httpFlags are permitted Host and Origin headers.
 type httpFlags struct {
 	AllowHost   []string `flag:"allow-host" value:"HOST" help:"HTTP: additional value that the Host header may have"`
-	AllowOrigin []string `flag:"allow-origin" value:"ORIGIN" help:"HTTP: additional value that the Origin header may have"`
+	AllowOrigin origins  `flag:"allow-origin" value:"ORIGIN" help:"HTTP: additional value that the Origin header may have"`
+}
+
+// origins are values of the Origin header.
+type origins []string
+
+func (o *origins) set(s string) error {
+	if want := httpguard.WantOrigin(s); want != "" {
+		return errors.New("want " + want)
+	}
+	*o = append(*o, s)
+	return nil
 }
 
 // levelFlag chooses what a server logs.

@@ -67,7 +67,8 @@ func Read(name string, r io.Reader, into any, o Options) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading configuration %s: %w", name, err)
 	}
-	f := &File{name: name, data: bytes.TrimPrefix(data, []byte("\ufeff")), values: map[string]span{}}
+	f := &File{name: name, data: bytes.TrimPrefix(data, []byte("\ufeff")), values: map[string]span{},
+		expanded: map[string]string{}}
 	if len(data) > most {
 		return nil, &Error{File: name, Want: fmt.Sprintf("a file of at most %d bytes", most)}
 	}
@@ -78,7 +79,8 @@ func Read(name string, r io.Reader, into any, o Options) (*File, error) {
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("reading configuration %s: decoding into a %T, want a pointer to a struct", name, into)
 	}
-	d := &decoder{file: f, dec: json.NewDecoder(bytes.NewReader(f.data)), env: o.Env, nulls: o.Nulls}
+	d := &decoder{file: f, dec: json.NewDecoder(bytes.NewReader(f.data)), env: o.Env, nulls: o.Nulls,
+		root: v.Elem().Type()}
 	if err := d.value("", v.Elem()); err != nil {
 		return nil, err
 	}
@@ -118,7 +120,7 @@ type Error struct {
 	Line   int    // from 1; 0 if there is no place
 	Column int    // from 1, in characters
 	Path   string // the key, for example "limits.maxPageSize"; "" if the error is not about a key
-	Value  string // the value as written in the file; "" if there is none or it is secret
+	Value  string // the value; "" if there is none
 	Reason string // the error; "" means that the value is not permitted
 	Want   string // what is permitted; may be ""
 }

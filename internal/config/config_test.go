@@ -113,6 +113,12 @@ func TestReadErrors(t *testing.T) {
 		{`{"limits":{"maxPagesize ":1}}`, `config.json:1:12: limits: unknown key "maxPagesize ", want "maxPageSize"`},
 		{`{"baseURI":1}`, `config.json:1:2: unknown key "baseURI", want "baseUrl"`},
 		{`{"zzz":1}`, `config.json:1:2: unknown key "zzz", want one of baseUrl, limits, hosts, enabled, extra, servers, people, auth`},
+		{`{"limits":{"baseUrl":1}}`, `config.json:1:12: limits: unknown key "baseUrl", want "baseUrl" at the top level`},
+		{`{"MAXPAGESIZE":1}`, `config.json:1:2: unknown key "MAXPAGESIZE", want "maxPageSize" in limits`},
+		{`{"limits":{"token":1}}`, `config.json:1:12: limits: unknown key "token", want one of maxPageSize, ratio, small`},
+		{`{"limits":{"":1}}`, `config.json:1:12: limits: unknown key "", want one of maxPageSize, ratio, small`},
+		{`{"auth":{"host":1}}`, `config.json:1:10: auth: unknown key "host", want one of authToken, tokens`},
+		{`{"auth":{"tokens":[],"hosts":1}}`, `config.json:1:22: auth: unknown key "hosts", want "hosts" at the top level`},
 		{`{"servers":[{},{"nam":1}]}`, `config.json:1:17: servers[1]: unknown key "nam", want "name"`},
 		{"{\"enabled\":true,\n\"Enabled\":true}", `config.json:2:1: enabled: given twice, first in line 1`},
 		{"{\"people\":{\"ann\":{},\n\"ann\":{}}}", `config.json:2:1: people.ann: given twice, first in line 1`},
@@ -250,6 +256,35 @@ func TestFile(t *testing.T) {
 	for _, tt := range tests {
 		if tt.got.Error() != tt.want {
 			t.Errorf("got  %q\nwant %q", tt.got.Error(), tt.want)
+		}
+	}
+}
+
+// TestExpanded checks that the error for a value with variables shows what it became, on
+// one line and without secrets.
+func TestExpanded(t *testing.T) {
+	lookup := func(name string) (string, bool) {
+		return map[string]string{"A": "a b", "LINES": "x\ny\x1b", "LONG": strings.Repeat("é", 500), "LOGIN": "me:hunter2",
+			"QUERY": "http://h/p?key=hunter2", "TOKEN": "hunter2", "EMPTY": ""}[name], true
+	}
+	for _, tt := range []struct{ path, value, want string }{
+		{"baseUrl", "${A}", `got "a b" (from "${A}")`},
+		{"baseUrl", "${EMPTY}", `got "" (from "${EMPTY}")`},
+		{"baseUrl", "x${LINES}", `got "xx\ny\x1b" (from "x${LINES}")`},
+		{"baseUrl", "http://${LOGIN}@h", `got "...@h"`},
+		{"baseUrl", "${QUERY}", `got "http://h/p?..." (from "${QUERY}")`},
+		{"baseUrl", "${LONG}", `got "` + strings.Repeat("é", 78) + `… (from "${LONG}")`},
+		{"auth.authToken", "${TOKEN}", "got a value that is not shown"},
+		{"baseUrl", "plain", `got "plain"`},
+	} {
+		text := `{"` + strings.ReplaceAll(tt.path, ".", `":{"`) + `":"` + tt.value + `"}` + strings.Repeat("}",
+			strings.Count(tt.path, "."))
+		f, err := config.Read("config.json", strings.NewReader(text), defaults(), config.Options{Env: lookup})
+		if err != nil {
+			t.Fatalf("Read(%s): %v", text, err)
+		}
+		if _, got, _ := strings.Cut(f.Bad(tt.path, "").Error(), tt.path+": "); got != tt.want {
+			t.Errorf("the error for %s is\n%s, want\n%s", text, got, tt.want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ type decoder struct {
 	dec   *json.Decoder
 	env   func(string) (string, bool)
 	nulls bool // null counts as missing
+	root  reflect.Type
 }
 
 // value decodes the next value into v; path is its key.
@@ -102,7 +103,7 @@ func (d *decoder) object(path string, v reflect.Value) error {
 		key := token.(string)
 		i, ok := fields[strings.ToLower(key)]
 		if !ok {
-			return d.file.errorAt(at, unknownKey(path, key, names))
+			return d.file.errorAt(at, unknownKey(path, key, names, places(d.root, "", key)))
 		}
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		below := join(path, name)
@@ -177,14 +178,42 @@ func Member(path, name string) string {
 	return join(path, name)
 }
 
-// unknownKey returns the error for a key that is not in names.
-func unknownKey(path, key string, names []string) *Error {
+// places returns where in a struct and the structs in it a key is known, in the form of
+// `"key" in path`; path is that of the struct.
+func places(t reflect.Type, path, key string) (found []string) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		switch {
+		case !strings.EqualFold(name, key):
+		case path == "":
+			found = append(found, spell.Quote(name)+" at the top level")
+		default:
+			found = append(found, spell.Quote(name)+" in "+path)
+		}
+		if field.Type.Kind() == reflect.Struct {
+			found = append(found, places(field.Type, join(path, name), key)...)
+		}
+	}
+	return found
+}
+
+// unknownKey returns the error for a key that is not in names, but known at other
+// places.
+func unknownKey(path, key string, names, places []string) *Error {
 	if r := []rune(key); len(r) > 40 {
 		key = string(r[:40]) + "…"
 	}
 	e := &Error{Path: path, Reason: fmt.Sprintf("unknown key %q", key)}
+	var want []string
 	if near := spell.Near(key, names, 1); len(near) > 0 {
-		e.Want = spell.Quote(near[0])
+		want = append(want, spell.Quote(near[0]))
+	}
+	if want = append(want, places...); len(want) > 0 {
+		e.Want = strings.Join(want, " or ")
 		return e
 	}
 	e.Want = "one of " + strings.Join(names, ", ")
@@ -225,6 +254,9 @@ func (d *decoder) scalar(path string, start int, v reflect.Value, want string) e
 		return nil
 	}
 	expanded, err := d.expand(path, v.String())
+	if expanded != v.String() {
+		d.file.expanded[path] = expanded
+	}
 	v.SetString(expanded)
 	return err
 }

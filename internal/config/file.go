@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -16,6 +17,8 @@ type File struct {
 	name   string
 	data   []byte
 	values map[string]span // by path, in the spelling of the struct's tags
+
+	expanded map[string]string // by path, the strings in which variables were expanded
 }
 
 // A span is the position of a value in the file.
@@ -75,8 +78,12 @@ func (f *File) errorAt(off int, e *Error) *Error {
 // of a URL.
 var userinfo = regexp.MustCompile(`(?s)^".*@`)
 
-// show returns a value for an error: as written in the file, so that no
-// expanded variable appears, on one line, shortened, and without secrets.
+// query matches what may be the query of a URL.
+var query = regexp.MustCompile(`(?s)\?.*"$`)
+
+// show returns a value for an error: as written in the file, on one line, shortened,
+// and without secrets. If variables were expanded in it, what it became comes first,
+// without the query of a URL, which may be secret too.
 func (f *File) show(path string, at span) string {
 	if secret(path) {
 		return "a value that is not shown"
@@ -88,9 +95,21 @@ func (f *File) show(path string, at span) string {
 	case '[':
 		return "a list"
 	}
+	written := shorten(string(raw))
+	if s, ok := f.expanded[path]; ok {
+		became := shorten(query.ReplaceAllLiteralString(strconv.Quote(s), `?..."`))
+		if became != written {
+			return became + " (from " + written + ")"
+		}
+	}
+	return written
+}
+
+// shorten returns a quoted string without the user name and password of a URL, on one
+// line and shortened.
+func shorten(quoted string) string {
 	const most = 80
-	s := userinfo.ReplaceAllLiteralString(string(raw), `"...@`)
-	return sanitize.Short(s, most, 4*most)
+	return sanitize.Short(userinfo.ReplaceAllLiteralString(quoted, `"...@`), most, 4*most)
 }
 
 // secret reports whether the value of a key must not be shown: the name contains

@@ -121,6 +121,21 @@ func (r *Reader) Cached(id string) *Text {
 	return r.texts.get(id)
 }
 
+// maxAge is how long a text is current: a page may change without a change of the
+// document's metadata. It is as long as the results of jobs are kept, so that a text
+// that is read slowly, or a page that differs on each fetch, can be read to its end.
+const maxAge = 10 * time.Minute
+
+// Current returns the cached text of a document as it is now, or nil if the document
+// has changed or the text was read more than 10 minutes ago.
+func (r *Reader) Current(h *search.Hit) *Text {
+	text := r.Cached(h.ID)
+	if text == nil || !text.IsOf(h) || time.Since(text.read) > maxAge {
+		return nil
+	}
+	return text
+}
+
 // A Report reports how far reading is: done of total, and the phase.
 type Report = func(done, total float64, phase string)
 
@@ -133,11 +148,12 @@ func (r *Reader) Read(ctx context.Context, h *search.Hit, report Report) (*Text,
 				h.ID, errkind.Denied)}
 	}
 	report(0, ProgressTotal, PhaseFetching)
+	began := time.Now()
 	body, err := r.original(ctx, h, report)
 	if err != nil {
 		return nil, err
 	}
-	text := &Text{Body: body, Hash: chunk.Hash(body), id: h.ID, stamp: Stamp(h)}
+	text := &Text{Body: body, Hash: chunk.Hash(body), id: h.ID, stamp: Stamp(h), read: began}
 	if text.cost() > r.texts.max {
 		return nil, &errkind.Restriction{Reason: fetch.SizeReason,
 			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body),

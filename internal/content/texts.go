@@ -4,7 +4,9 @@ import (
 	"container/list"
 	"fmt"
 	"sync"
+	"time"
 
+	"github.com/knowhow-mcp/knowhow/internal/chunk"
 	"github.com/knowhow-mcp/knowhow/internal/search"
 )
 
@@ -20,7 +22,8 @@ type Text struct {
 	Hash string // "sha256:" and the hex digits of the hash of Body
 
 	id    string
-	stamp string // of the document when it was read
+	stamp string    // of the document when it was read
+	read  time.Time // when reading began
 }
 
 // IsOf reports whether t is the text of a document as it is now.
@@ -28,9 +31,9 @@ func (t *Text) IsOf(h *search.Hit) bool { return t.id == h.ID && t.stamp == Stam
 
 func (t *Text) cost() int64 { return int64(len(t.Body)) + textCost }
 
-// Stamp returns the metadata of a document that changes with its text.
+// Stamp returns a hash of the metadata of a document that changes with its text.
 func Stamp(h *search.Hit) string {
-	return fmt.Sprint(h.URL, h.Timestamp, h.Modified, h.Size)
+	return chunk.Hash(fmt.Sprintf("%q %v %v %d %q", h.URL, h.Timestamp, h.Modified, h.Size, h.Digest.Text))
 }
 
 // texts caches the most recently used texts, so that all chunks are cut from

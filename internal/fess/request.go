@@ -112,6 +112,8 @@ func facetParams(f *search.Facets) []param {
 	if f.Size > 0 {
 		params = append(params, param{wire.FacetSize, strconv.Itoa(f.Size)})
 	}
+	// With a minimum of 0, the engine would also list values that only documents of other
+	// labels have.
 	if f.MinDocCount > 0 {
 		params = append(params, param{wire.FacetMinimum, strconv.Itoa(f.MinDocCount)})
 	}

@@ -91,6 +91,9 @@ func TestConditionRequests(t *testing.T) {
 				Missing: "none"}}),
 			[]string{documents + "q=budget&start=0&num=1&facet.field=label&facet.field=host&facet.query=filetype%3Apdf&facet.query=a+OR+b" +
 				"&facet.size=5&facet.minDocCount=2&facet.sort=term.asc&facet.missing=none"}},
+		{"facets with a minimum of 0", find(search.Query{Text: query.MustParse("budget"), Num: 1,
+			Facets: &search.Facets{Fields: []string{"host"}, MinDocCount: 0}}),
+			[]string{documents + "q=budget&start=0&num=1&facet.field=host"}},
 		{"facets of nothing", find(search.Query{Text: query.MustParse("budget"), Num: 1,
 			Facets: &search.Facets{Size: 5}}),
 			[]string{documents + "q=budget&start=0&num=1"}},

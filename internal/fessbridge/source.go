@@ -305,8 +305,8 @@ func (s *Source) ReadText(
 		}
 		hash := h.TextHash
 		if !ok {
-			text := s.domain.content.Cached(fess)
-			if text == nil || !text.IsOf(h) {
+			text := s.domain.content.Current(h)
+			if text == nil {
 				if text, err = s.domain.content.Read(ctx, h, func(float64, float64, string) {}); err != nil {
 					return err
 				}

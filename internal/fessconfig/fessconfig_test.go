@@ -134,7 +134,8 @@ func TestRules(t *testing.T) {
 	}{
 		// the domain
 		{domain(`"id": "a", "name": "n", "wholeIndex": true`), false, ""},
-		{domain(`"id": "a", "name": "n", "wholeIndex": true, "labelFilter": ""`), false, ""},
+		{domain(`"id": "a", "name": "n", "wholeIndex": true, "labelFilter": ""`), false,
+			"domain.wholeIndex: domain.labelFilter is given as well"},
 		{domain(`"id": "a", "name": "n", "wholeIndex": true, "labelFilter": "x"`), false,
 			"domain.wholeIndex: domain.labelFilter is given as well"},
 		{domain(`"id": "a", "name": "n", "wholeIndex": false`), false,
@@ -155,6 +156,9 @@ func TestRules(t *testing.T) {
 		{`{"fessBaseUrl": "http://u:p@h", "domain": {}}`, false,
 			`fessBaseUrl: got "...@h", want a URL without user name`},
 		{`{"fessBaseUrl": "http://h?x=1", "domain": {}}`, false, "want a URL without user name, query"},
+		{`{"fessBaseUrl": "http://h:99999", "domain": {}}`, false, `fessBaseUrl: got "http://h:99999", want a URL with a port from 1`},
+		{`{"fessBaseUrl": "http://h:0", "domain": {}}`, false, `fessBaseUrl: got "http://h:0", want a URL with a port from 1`},
+		{`{"fessBaseUrl": "http://h:65535", "domain": {"id": "a", "name": "n", "labelFilter": "x"}}`, false, ""},
 		{with(`"fessApi": "auto"`), false, ""},
 		{with(`"fessApi": "v3"`), false, `fessApi: got "v3", want auto, v1 or v2`},
 		// addresses
@@ -173,6 +177,22 @@ func TestRules(t *testing.T) {
 		{with(`"httpTransport": {"path": "/../a"}`), true, "httpTransport.path"},
 		{with(`"httpTransport": {"path": "/{a}"}`), true, "httpTransport.path"},
 		{with(`"httpTransport": {"path": "/healthz"}`), true, "httpTransport.path"},
+		// origins
+		{with(`"httpTransport": {"allowedOrigins": ["https://a.example", "http://localhost:3000/", "HTTPS://A.example",
+			"http://[::1]:80", "chrome-extension://abcdefghij", "moz-extension://5d0b6e6a-7c8c"]}`), true, ""},
+		{with(`"httpTransport": {"allowedOrigins": ["*"]}`), true,
+			`httpTransport.allowedOrigins[0]: got "*", want an origin such as https://chat.example.com`},
+		{with(`"httpTransport": {"allowedOrigins": ["https://a.example", "chat.example.com"]}`), true,
+			`httpTransport.allowedOrigins[1]: got "chat.example.com", want an origin such as`},
+		{with(`"httpTransport": {"allowedOrigins": ["https://a.example/x"]}`), false, "httpTransport.allowedOrigins[0]"},
+		{with(`"httpTransport": {"allowedOrigins": ["https://a.example:99999"]}`), false,
+			"httpTransport.allowedOrigins[0]"},
+		{with(`"httpTransport": {"allowedOrigins": ["https://*.example"]}`), false, "httpTransport.allowedOrigins[0]"},
+		{with(`"httpTransport": {"allowedOrigins": [""]}`), false, "httpTransport.allowedOrigins[0]"},
+		{with(`"httpTransport": {"allowedOrigins": ["null"]}`), false, ""},
+		{with(`"httpTransport": {"allowedOrigins": ["http:example.com"]}`), false, "httpTransport.allowedOrigins[0]"},
+		{with(`"httpTransport": {"allowedHosts": ["kb.example.com", "kb.example.com:8080", "[::1]", "10.0.0.1:1"]}`), true,
+			""},
 		// tokens
 		{with(`"security": {"httpAuthToken": ""}`), true, "security.httpAuthToken: got a value that is not shown"},
 		{with(`"security": {"httpAuthToken": "a b"}`), true, "security.httpAuthToken: got a value that is not shown"},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/config"
@@ -98,10 +99,19 @@ func WantURL(address string) string {
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return "an absolute http or https URL such as http://localhost:8080"
+	case !validPort(u):
+		return "a URL with a port from 1 to 65535, or without one"
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "a URL without user name, query and fragment; an access token belongs in fessAuth.accessToken"
 	}
 	return ""
+}
+
+// validPort reports whether the port of a URL can be connected to. "" is that of the
+// scheme.
+func validPort(u *url.URL) bool {
+	n, err := strconv.Atoi(u.Port())
+	return u.Port() == "" || err == nil && n >= 1 && n <= 65535
 }
 
 // checkFess checks the connection to Fess.
@@ -150,7 +160,7 @@ func (c *Config) checkDomain(k *checker) {
 	const wantLabel = `the value of a Fess label (letters, digits, "_", "." and "-"), or "wholeIndex": true for every document of the server`
 	switch {
 	case d.WholeIndex:
-		k.refuse(d.LabelFilter != "", "domain.wholeIndex",
+		k.refuse(k.file.Has("domain.labelFilter"), "domain.wholeIndex",
 			"domain.labelFilter is given as well; leave one of the two out")
 	case d.LabelFilter == "":
 		k.want(false, "domain.labelFilter", wantLabel)
@@ -173,7 +183,10 @@ func (c *Config) checkHTTP(k *checker, http bool) {
 	k.want(httpPathPattern.MatchString(t.Path) && t.Path != httpguard.HealthPath, "httpTransport.path",
 		"a path such as /mcp, other than "+httpguard.HealthPath)
 	notEmpty := func(s string) bool { return s != "" }
-	k.each("httpTransport.allowedOrigins", t.AllowedOrigins, notEmpty, "an origin such as https://chat.example.com")
+	for i, origin := range t.AllowedOrigins {
+		want := httpguard.WantOrigin(origin)
+		k.want(want == "", fmt.Sprintf("httpTransport.allowedOrigins[%d]", i), want)
+	}
 	k.each("httpTransport.allowedHosts", t.AllowedHosts, notEmpty, "a host name")
 	k.want(!k.file.Has("security.httpAuthToken") || visiblePattern.MatchString(c.Security.HTTPAuthToken),
 		"security.httpAuthToken",
@@ -209,6 +222,6 @@ func (c *Config) checkContentFetch(k *checker) {
 	k.want(!strings.ContainsFunc(f.UserAgent, unprintable), "contentFetch.userAgent", "printable ASCII characters")
 	k.word("contentFetch.fessCache", f.FessCache, "policy", "always", "never")
 	u, err := url.Parse(f.Proxy)
-	k.want(f.Proxy == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
+	k.want(f.Proxy == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && validPort(u),
 		"contentFetch.proxy", "an absolute http or https URL such as http://proxy.example.com:3128")
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -113,6 +114,29 @@ func (s *Server) originAllowed(r *http.Request) bool {
 		}
 	}
 	return true
+}
+
+// WantOrigin returns what is permitted in [Options].AllowedOrigins, or "" if origin is.
+// A host without a scheme or a pattern never matches what browsers send.
+func WantOrigin(origin string) string {
+	if origin == "null" { // of pages without an address
+		return ""
+	}
+	const want = "an origin such as https://chat.example.com"
+	u, err := url.Parse(origin)
+	switch {
+	case err != nil || u.Scheme == "" || u.Hostname() == "" || !validPort(u) || strings.Contains(u.Host, "*"):
+		return want
+	case u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return want + ", without user name, path, query and fragment"
+	}
+	return ""
+}
+
+// validPort reports whether a URL has a port that can be connected to, or none.
+func validPort(u *url.URL) bool {
+	n, err := strconv.Atoi(u.Port())
+	return u.Port() == "" || err == nil && n >= 1 && n <= 65535
 }
 
 // own reports whether an origin is that of this listener, which was reached as

@@ -137,7 +137,13 @@ func TestRefusals(t *testing.T) {
 				"set origins"},
 		{"GET", "/c", "", "", "", 401, "server: a bearer token is required, and this request has none or a wrong one"},
 		{"GET", "/c", "s3cret", "", "", 404, "server: nothing is served at this path, use /a or /b or /healthz"},
-		{"GET", "/nothing", "", "", "", 404, "server: nothing is served at this path, use /a or /b or /healthz"},
+		{"GET", "/nothing", "", "", "", 401,
+			"server: a bearer token is required, and this request has none or a wrong one"},
+		{"POST", "/a/", "wrong", "", "", 401,
+			"server: a bearer token is required, and this request has none or a wrong one"},
+		{"GET", "/nothing", "s3cret", "evil.example", "",
+			403, "server: the Host header names another host than this one, set hosts"},
+		{"GET", "/nothing", "s3cret", "", "", 404, "server: nothing is served at this path, use /a or /b or /healthz"},
 		{"POST", "/healthz", "", "", "", 405, "server: this method is not allowed here, use GET or HEAD"},
 	} {
 		r := newRequest(tc.method, tc.path)
@@ -156,7 +162,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s %s = %d with Allow %q", tc.method, tc.path, w.Code, allow)
 		}
 	}
-	if got := log.String(); strings.Count(got, "refused a request") != 8 || strings.Contains(got, "s3cret") ||
+	if got := log.String(); strings.Count(got, "refused a request") != 11 || strings.Contains(got, "s3cret") ||
 		strings.Contains(got, "wrong\"") {
 		t.Errorf("the log is %s, want a line for each refusal, without tokens", got)
 	}

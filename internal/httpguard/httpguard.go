@@ -180,17 +180,13 @@ func New(o Options) *Server {
 	return s
 }
 
-// ServeHTTP implements [http.Handler]. It checks, in this order, the path
-// (404), the token (401), the Host and the page that sent the request (403). With
-// Authenticate, the path is checked last. A preflight request of an allowed page is
+// ServeHTTP implements [http.Handler]. It checks, in this order, the token (401), the
+// Host and the page that sent the request (403), and the path (404), so that the paths
+// are not told to clients without a token. A preflight request of an allowed page is
 // answered before the token is checked, because it has none.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limitBody(w, r, refusedBodyTime)
 	route := s.route(r.URL.Path)
-	if route == nil && s.o.Authenticate == nil {
-		s.refuse(w, r, s.o.Refuse, s.notFound())
-		return
-	}
 	if route == nil {
 		route = &s.nothing
 	}

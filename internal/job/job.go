@@ -103,7 +103,7 @@ type Options struct {
 	Keep       time.Duration // how long a job is kept after its end; 0 means 10 minutes
 	MaxRunning int           // concurrent jobs; 0 means 32
 	MaxQueued  int           // queued jobs; 0 means 64
-	MaxKept    int           // maximum number of ended jobs that are kept; the oldest are dropped first; 0 means 256
+	MaxKept    int           // maximum number of ended jobs that are kept; the oldest are dropped first; 0 means 10,000
 	MaxBytes   int64         // maximum size of all kept results, by Task.Size; 0 means 64 MiB
 	Log        *slog.Logger  // nil discards
 }
@@ -138,7 +138,7 @@ func New(o Options) *Manager {
 		o.MaxQueued = 64
 	}
 	if o.MaxKept <= 0 {
-		o.MaxKept = 256
+		o.MaxKept = 10_000
 	}
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 64 << 20

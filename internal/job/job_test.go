@@ -392,6 +392,19 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// Many small results are all kept for ten minutes.
+func TestManyKept(t *testing.T) {
+	run(t, Options{MaxRunning: 1000}, func(t *testing.T, m *Manager) {
+		for range 1000 {
+			handle(t, m, Task{Run: lasting(time.Second, "r")})
+		}
+		time.Sleep(10 * time.Minute)
+		if n := len(m.kept); n != 1000 {
+			t.Errorf("%d of 1000 jobs are kept", n)
+		}
+	})
+}
+
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{Threshold: time.Minute, MaxRunning: 1})

@@ -36,8 +36,8 @@ type Options struct {
 	Dir string
 
 	// Debug writes all levels into a separate file for this process, named
-	// 2026-11-21_23-59-01_server.log after its start. Each line begins with the
-	// elapsed time as [HH:MM:SS].
+	// 2026-11-21_23-59-01_server.log after its start. Each line, also one that is
+	// written to Fallback, begins with the elapsed time as [HH:MM:SS].
 	Debug bool
 
 	// Level is the minimum level that is written; the zero Level is info.
@@ -87,14 +87,18 @@ func Open(o Options) *Log {
 		o.Fallback = io.Discard
 	}
 	start := time.Now()
+	elapsed := time.Time{}
+	if o.Debug {
+		elapsed = start
+	}
 	l := &Log{cleaner: func() {}}
 	if o.Dir == "" {
-		l.Logger = slog.New(newHandler(o, o.Fallback, time.Time{}))
+		l.Logger = slog.New(newHandler(o, o.Fallback, elapsed))
 		return l
 	}
 	file, err := openIn(o, start)
 	if err != nil {
-		l.Logger = slog.New(newHandler(o, o.Fallback, time.Time{}))
+		l.Logger = slog.New(newHandler(o, o.Fallback, elapsed))
 		message := "writing the log here, because its folder cannot be written"
 		if o.Hint != "" {
 			message += "; " + o.Hint
@@ -103,10 +107,6 @@ func Open(o Options) *Log {
 		return l
 	}
 	l.file, l.path = file, file.path
-	elapsed := time.Time{}
-	if o.Debug {
-		elapsed = start
-	}
 	l.Logger = slog.New(newHandler(o, fallback{file, o.Fallback}, elapsed))
 	if o.RetainDays > 0 {
 		l.startCleaner(o)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/slogtest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,6 +155,27 @@ func TestFallback(t *testing.T) {
 	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "; try another") ||
 		!strings.HasSuffix(lines[1], "msg=after x=[redacted]") {
 		t.Errorf("fallback got %q, want a warning and the line", lines)
+	}
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "[0") {
+			t.Errorf("fallback got %q, want the elapsed time first", line)
+		}
+	}
+}
+
+// TestNoFolder checks the lines of a log without a folder.
+func TestNoFolder(t *testing.T) {
+	for debug, want := range map[bool]string{true: "[00:01:01] time=", false: "time="} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			l := Open(Options{Debug: debug, Fallback: &out})
+			time.Sleep(61 * time.Second) // virtual
+			l.Info("after")
+			l.Close()
+			if got := out.String(); !strings.HasPrefix(got, want) {
+				t.Errorf("with Debug %v the line is %q, want %q first", debug, got, want)
+			}
+		})
 	}
 }
 

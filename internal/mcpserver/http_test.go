@@ -39,7 +39,8 @@ func refusalCases() []refusalCase {
 	}
 	big := `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("a", 1000) + `"}}`
 	return []refusalCase{
-		{"path before token", "POST", initializeBody, map[string]string{"Path": "/other"}, 404, -32600},
+		{"token before path", "POST", initializeBody, map[string]string{"Path": "/other"}, 401, -32600},
+		{"other path", "POST", initializeBody, auth("Path", "/other"), 404, -32600},
 		{"path below", "POST", initializeBody, auth("Path", "/mcp/x"), 404, -32600},
 		{"no token", "POST", initializeBody, nil, 401, -32600},
 		{"no token, garbage", "POST", "{bad", map[string]string{"Content-Type": "x/y"}, 401, -32600},

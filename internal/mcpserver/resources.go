@@ -171,13 +171,20 @@ func (o *offer) readResource(ctx context.Context, p *mcp.ReadResourceParams, rev
 	}
 	res := &readResult{freshness: freshnessFor(revision), NextCursor: c.NextCursor, IsLast: c.IsLast,
 		Contents: []textContents{{URI: c.URI, MIMEType: c.MIMEType, Text: c.Text, Meta: c.Meta}}}
-	// Clients of typed SDKs see only _meta and the fields that they know.
-	res.Meta = map[string]any{"isLast": c.IsLast}
-	maps.Copy(res.Meta, c.ResultMeta)
-	if c.NextCursor != "" {
-		res.Meta["nextCursor"] = c.NextCursor
-	}
+	res.Meta = c.MetaOfResult()
 	return res, nil
+}
+
+// MetaOfResult returns the _meta of the result with these contents. It repeats the
+// place in the text, because clients of typed SDKs see only _meta and the fields that
+// they know.
+func (c *Contents) MetaOfResult() map[string]any {
+	meta := map[string]any{"isLast": c.IsLast}
+	maps.Copy(meta, c.ResultMeta)
+	if c.NextCursor != "" {
+		meta["nextCursor"] = c.NextCursor
+	}
+	return meta
 }
 
 // cutCursor removes ?cursor= from a URI, for clients that can only send a URI.

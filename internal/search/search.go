@@ -172,7 +172,7 @@ type Facets struct {
 	Fields      []string // of [FacetFields]
 	Queries     []string // in the language of Query.Text
 	Size        int      // counts for each field; 0 means 10
-	MinDocCount int      // minimum count; 0 means 1
+	MinDocCount int      // minimum count; 0 means 1, because values without documents may be those of other labels
 	Sort        string   // "count.desc" (also ""), "count.asc", "term.asc", "term.desc"
 	Missing     string   // name for documents without the field; "" means they are not counted
 }

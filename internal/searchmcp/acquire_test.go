@@ -143,6 +143,63 @@ func TestAcquiredChunks(t *testing.T) {
 	}
 }
 
+// memory is a web server with one text, which is asked without a network.
+type memory struct {
+	text string
+	asks int
+}
+
+func (*memory) Check(string) error { return nil }
+
+func (m *memory) Get(context.Context, string, func(done, total int64)) (*fetch.Document, error) {
+	m.asks++
+	return &fetch.Document{MediaType: "text/plain", Data: []byte(m.text)}, nil
+}
+
+// A cursor is refused when the document has changed: at once when the service knows of
+// it, and otherwise ten minutes after the text was fetched.
+func TestAcquiredTextChanges(t *testing.T) {
+	text := longText(5000)
+	for _, tt := range []struct {
+		name   string
+		web    string // the text at the second chunk
+		change func(*fakeDoc)
+		after  time.Duration
+		asks   int
+		want   error
+	}{
+		{"nothing", text, func(*fakeDoc) {}, time.Minute, 1, nil},
+		{"nothing for long", text, func(*fakeDoc) {}, 11 * time.Minute, 2, nil},
+		{"crawled again without a change", text, func(d *fakeDoc) { d.facts.Timestamp = time.Unix(2, 0) }, 0, 2,
+			nil},
+		{"crawled again", "New. " + text, func(d *fakeDoc) { d.facts.Timestamp = time.Unix(2, 0) }, 0, 2,
+			errkind.Conflict},
+		{"another date", "New. " + text, func(d *fakeDoc) { d.facts.Modified = time.Unix(1, 0) }, 0, 2, errkind.Conflict},
+		{"another size", "New. " + text, func(d *fakeDoc) { d.facts.Size = 7 }, 0, 2, errkind.Conflict},
+		{"another digest", "New. " + text, func(d *fakeDoc) { d.text = "New." }, 0, 2, errkind.Conflict},
+		{"only the page", "New. " + text, func(*fakeDoc) {}, time.Minute, 1, nil},
+		{"only the page, long ago", "New. " + text, func(*fakeDoc) {}, 11 * time.Minute, 2, errkind.Conflict},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			far, f := &memory{text: text}, pointingAt("https://example.com/")
+			b := New(Options{Domain: finance, Backend: f, MaxChunkBytes: 1024,
+				Content: content.New(content.Options{Enabled: true, Fetch: far})})
+			first, err := readAt(b, "d1", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			far.text = tt.web
+			tt.change(&f.docs[0])
+			time.Sleep(tt.after)
+			_, err = readAt(b, "d1", first.NextCursor)
+			if !errors.Is(err, tt.want) || far.asks != tt.asks {
+				t.Errorf("%s: the second chunk: %v after %d fetches, want %v after %d", tt.name, err, far.asks, tt.want,
+					tt.asks)
+			}
+		})
+	}
+}
+
 // slowFetcher is the far side of a fetch that never ends by itself.
 type slowFetcher struct{ gone chan error }
 

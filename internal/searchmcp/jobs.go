@@ -1,6 +1,7 @@
 package searchmcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -98,7 +99,7 @@ func (t *Tools) share(ctx context.Context, w work) (answer any, shared bool, err
 		Owner: owner,
 		Run: func(ctx context.Context, report job.Report) (any, error) {
 			ran.Store(true)
-			report(0, 0, content.PhaseFetching)
+			report(0, content.ProgressTotal, content.PhaseFetching)
 			call := new(audit.Call)
 			answer, err := w.run(audit.With(ctx, call), report)
 			if err = t.explained(err); err != nil {
@@ -107,7 +108,7 @@ func (t *Tools) share(ctx context.Context, w work) (answer any, shared bool, err
 			return recorded{answer, call}, err
 		},
 		Size:   sizeOf,
-		Notify: func(st job.Status) { mcpserver.Progress(outlasting, st.Progress, st.Total, st.Message) },
+		Notify: func(st job.Status) { mcpserver.Progress(outlasting, st.Progress, totalOf(&st), st.Message) },
 	})
 	if err != nil || st == nil {
 		return received(ctx, value), !ran.Load(), err
@@ -185,7 +186,7 @@ type handle struct {
 	JobID     string  `json:"jobId"`
 	State     string  `json:"state"`
 	Progress  float64 `json:"progress"`
-	Total     float64 `json:"total,omitempty"` // in the job_get tool, if it is known
+	Total     float64 `json:"total,omitempty"` // in the job_get tool
 	Message   string  `json:"message"`
 	StartedAt string  `json:"startedAt"` // RFC 3339, like UpdatedAt
 	UpdatedAt string  `json:"updatedAt"`
@@ -195,6 +196,10 @@ func newHandle(st *job.Status) handle {
 	return handle{JobID: st.ID, State: string(st.State), Progress: st.Progress, Message: st.Message,
 		StartedAt: instant(st.StartedAt), UpdatedAt: instant(st.UpdatedAt)}
 }
+
+// totalOf returns the value of Progress at the end of a job. It is not known to the job
+// itself before its work begins.
+func totalOf(st *job.Status) float64 { return cmp.Or(st.Total, content.ProgressTotal) }
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
@@ -240,7 +245,7 @@ func (t *Tools) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (an
 		return nil, err
 	}
 	r := jobResult{handle: newHandle(&st)}
-	r.Total = st.Total
+	r.Total = totalOf(&st)
 	switch st.State {
 	case job.Done:
 		r.Result, err = asResult(received(ctx, st.Result))
@@ -260,6 +265,7 @@ type readResult struct {
 	Contents   []readContents `json:"contents"`
 	NextCursor string         `json:"nextCursor,omitempty"`
 	IsLast     bool           `json:"isLast"`
+	Meta       map[string]any `json:"_meta"`
 }
 
 type readContents struct {
@@ -279,7 +285,8 @@ func asResult(answer any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return readResult{[]readContents{{c.URI, c.MIMEType, c.Text, c.Meta}}, c.NextCursor, c.IsLast}, nil
+		return readResult{[]readContents{{c.URI, c.MIMEType, c.Text, c.Meta}}, c.NextCursor, c.IsLast, c.MetaOfResult()},
+			nil
 	}
 	return answer, nil
 }

@@ -143,12 +143,14 @@ func TestSlowTool(t *testing.T) {
 			if diff := cmp.Diff(want, h); diff != "" || len(id) < 22 {
 				t.Errorf("%s: handle (-want +got):\n%s", name, diff)
 			}
-			if s := c.get(id, 1000); s.State != "running" || s.Result != nil || s.Error != nil {
+			if s := c.get(id, 1000); s.State != "running" || s.Result != nil || s.Error != nil || s.Progress != 0 ||
+				s.Total != 100 {
 				t.Errorf("%s: job_get while it runs = %+v", name, s)
 			}
 			s := c.until(id)
-			if took := time.Since(begin); s.State != "done" || took != 10*time.Second {
-				t.Errorf("%s: job_get = %+v after %v, want done after 10s", name, s, took)
+			if took := time.Since(begin); s.State != "done" || took != 10*time.Second || s.Progress != 100 ||
+				s.Total != 100 {
+				t.Errorf("%s: job_get = %+v after %v, want done after 10s, 100 of 100", name, s, took)
 			}
 			f.takes = 0
 			if got, want := string(s.Result), c.ok(name, arguments); got != want {
@@ -206,8 +208,34 @@ func TestSlowResource(t *testing.T) {
 	}
 }
 
+// The result of a job that read a chunk is that of reading it at once, with the cursor
+// in all places.
+func TestSlowChunk(t *testing.T) {
+	withJobs(t, 2*time.Second, func(t *testing.T, c session, f *slowBackend) {
+		f.docs = withText(longText(300_000)).docs
+		read := args{"uri": "fess://finance/doc/d1/content"}
+		var h struct {
+			Meta struct{ Job shown } `json:"_meta"`
+		}
+		c.Call("resources/read", read).Decode(t, &h)
+		s := c.until(h.Meta.Job.JobID)
+		f.takes = 0
+		var got, want struct {
+			Contents   []args
+			NextCursor string
+			IsLast     bool
+			Meta       args `json:"_meta"`
+		}
+		decode(t, string(s.Result), &got)
+		c.Call("resources/read", read).Decode(t, &want)
+		if diff := cmp.Diff(want, got); diff != "" || got.Meta["nextCursor"] != got.NextCursor || got.NextCursor == "" {
+			t.Errorf("the job's result has the cursor %q (-answer +result):\n%s", got.NextCursor, diff)
+		}
+	})
+}
+
 // Progress goes to the request's token, before and after the answer, in rising
-// values.
+// values up to the total.
 func TestProgressOfJob(t *testing.T) {
 	withJobs(t, 2*time.Second, func(t *testing.T, c session, f *slowBackend) {
 		f.takes = 12 * time.Second
@@ -225,18 +253,18 @@ func TestProgressOfJob(t *testing.T) {
 		for _, n := range all {
 			var p struct {
 				ProgressToken, Message string
-				Progress               float64
+				Progress, Total        float64
 			}
 			if err := json.Unmarshal(n.Params, &p); err != nil {
 				t.Fatal(err)
 			}
-			if p.ProgressToken != "p1" || p.Progress <= last {
-				t.Errorf("%s came after %v", n.Raw, last)
+			if p.ProgressToken != "p1" || p.Progress <= last || p.Total != 100 {
+				t.Errorf("%s came after %v, want more of 100", n.Raw, last)
 			}
 			last, message = p.Progress, p.Message
 		}
-		if message != "done" {
-			t.Errorf("the last message is %q, want done", message)
+		if message != "done" || last != 100 {
+			t.Errorf("the last message is %q at %v, want done at 100", message, last)
 		}
 	})
 }

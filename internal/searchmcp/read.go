@@ -390,36 +390,46 @@ func prefixLen(s string, n int) int {
 }
 
 // window returns the text from a place on, as much as a chunk may need: from
-// the cached texts if the cursor refers to one, otherwise from the service,
-// otherwise from a stored copy or the document's URL. In each case it first
+// the cached texts if the cursor refers to one that is current, otherwise from the
+// service, otherwise from a stored copy or the document's URL. In each case it first
 // checks that the document belongs to the domain. The second result is the
 // document's stamp; it is "" if the service has the text.
 func (t *Tools) window(ctx context.Context, id string, from place, report job.Report) (*search.Text, string, error) {
-	text := t.content.Cached(id)
-	if text == nil || from.mark == nil || !from.isIn(text.Hash) {
-		text = nil
-		found, err := t.backend.ReadText(ctx, id, t.labels, from.offset, t.maxChunkBytes)
-		if err == nil {
-			return found, "", nil
+	if cached := t.content.Cached(id); cached != nil && from.mark != nil && from.isIn(cached.Hash) {
+		h, err := t.find(ctx, id)
+		if err != nil {
+			return nil, "", err
 		}
-		if _, remote := errors.AsType[*errkind.Remote](err); remote || t.content == nil ||
-			!errors.Is(err, errkind.Unsupported) {
-			return nil, "", t.unknown(id, err)
+		if text := t.content.Current(h); text != nil && from.isIn(text.Hash) {
+			return t.windowOf(text, h, from), content.Stamp(h), nil
 		}
+	}
+	found, err := t.backend.ReadText(ctx, id, t.labels, from.offset, t.maxChunkBytes)
+	if err == nil {
+		return found, "", nil
+	}
+	if _, remote := errors.AsType[*errkind.Remote](err); remote || t.content == nil ||
+		!errors.Is(err, errkind.Unsupported) {
+		return nil, "", t.unknown(id, err)
 	}
 	h, err := t.find(ctx, id)
 	if err != nil {
 		return nil, "", err
 	}
-	if text == nil {
-		if text, err = t.content.Read(ctx, h, report); err != nil {
-			return nil, "", err
-		}
-		report(content.ProgressRead, content.ProgressTotal, phaseChunking)
+	text, err := t.content.Read(ctx, h, report)
+	if err != nil {
+		return nil, "", err
 	}
+	report(content.ProgressRead, content.ProgressTotal, phaseChunking)
+	return t.windowOf(text, h, from), content.Stamp(h), nil
+}
+
+// windowOf returns the text of a document that the service does not have, from a place
+// on.
+func (t *Tools) windowOf(text *content.Text, h *search.Hit, from place) *search.Text {
 	w := search.WindowOf(text.Body, from.offset, t.maxChunkBytes)
 	w.URL, w.Hash = h.URL, text.Hash
-	return w, content.Stamp(h), nil
+	return w
 }
 
 // find looks up a document of the domain.
