@@ -18,6 +18,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/config"
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/source"
 	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
@@ -308,7 +309,8 @@ func (o *accessAddCommand) exists(v *invocation, c *access.Content) error {
 }
 
 // warnUnknown warns of labels that may be read and that no source and no collection of the
-// data folder has, which are probably mistyped. A collection to write may be new.
+// data folder has, which are probably mistyped. A collection to write may be new. Sources
+// that are asked are not remembered, but some have a default label.
 func (o *rightsFlags) warnUnknown(ctx context.Context, v *invocation, data string) {
 	ctx, cancel := context.WithTimeout(ctx, labelTime)
 	defer cancel()
@@ -328,6 +330,7 @@ func (o *rightsFlags) warnUnknown(ctx context.Context, v *invocation, data strin
 	for _, src := range sources {
 		known = append(known, src.Label)
 	}
+	known = append(known, string(source.Notes), string(source.Datasets))
 	for _, label := range o.Read {
 		if label == access.All || slices.Contains(known, label) || slices.Contains(o.Write, label) {
 			continue
