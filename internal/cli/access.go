@@ -485,7 +485,7 @@ type accessEntry struct {
 	Kind  string   `json:"kind,omitempty"` // of a user: token or sso
 	Read  []string `json:"read"`
 	Write []string `json:"write"`
-	Admin bool     `json:"admin,omitempty"`
+	Admin *bool    `json:"admin,omitempty"` // nil for a group
 }
 
 func (o *accessListCommand) run(_ context.Context, v *invocation) error {
@@ -507,10 +507,10 @@ func (o *accessListCommand) run(_ context.Context, v *invocation) error {
 		if u.SHA256 == "" {
 			kind = "sso"
 		}
-		users = append(users, accessEntry{u.Name, kind, notNull(u.Read), notNull(u.Write), u.Admin})
+		users = append(users, accessEntry{u.Name, kind, notNull(u.Read), notNull(u.Write), &u.Admin})
 	}
 	for _, g := range c.Groups {
-		groups = append(groups, accessEntry{g.Name, "", notNull(g.Read), notNull(g.Write), false})
+		groups = append(groups, accessEntry{g.Name, "", notNull(g.Read), notNull(g.Write), nil})
 	}
 	switch {
 	case o.JSON:
@@ -543,7 +543,7 @@ func notNull(labels []string) []string {
 // print writes the entry as a line of a table.
 func (a *accessEntry) print(w *tabwriter.Writer) {
 	admin := "-"
-	if a.Admin {
+	if a.Admin != nil && *a.Admin {
 		admin = "yes"
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", sanitize.Escape(a.Name), a.Kind, labelList(a.Read), labelList(a.Write), admin)
