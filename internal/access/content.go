@@ -41,7 +41,7 @@ type User struct {
 	SHA256 string   `json:"sha256,omitempty"` // of the token, in hex; "" for a user of an issuer
 	Read   []string `json:"read"`             // as in [Rights]
 	Write  []string `json:"write"`
-	Admin  bool     `json:"admin,omitempty"`
+	Admin  bool     `json:"admin"`
 }
 
 // A Group is a group of an issuer. Its name is as [ValidSubject] reports.

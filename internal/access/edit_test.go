@@ -101,7 +101,7 @@ func TestEdit(t *testing.T) {
 	want := `{
   "users": {
     "zoe": {"sha256":"` + hashA + `","read":["docs"],"write":[],"admin":true},
-    "a&b <c>": {"read":[],"write":["*"]}
+    "a&b <c>": {"read":[],"write":["*"],"admin":false}
   },
   "groups": {
     "staff": {"read":[],"write":[]}

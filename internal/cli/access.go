@@ -18,6 +18,7 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/config"
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
 	"github.com/knowhow-mcp/knowhow/internal/sanitize"
+	"github.com/knowhow-mcp/knowhow/internal/source"
 	"github.com/knowhow-mcp/knowhow/internal/spell"
 )
 
@@ -308,7 +309,8 @@ func (o *accessAddCommand) exists(v *invocation, c *access.Content) error {
 }
 
 // warnUnknown warns of labels that may be read and that no source and no collection of the
-// data folder has, which are probably mistyped. A collection to write may be new.
+// data folder has, which are probably mistyped. A collection to write may be new. Sources
+// that are asked are not remembered, but some have a default label.
 func (o *rightsFlags) warnUnknown(ctx context.Context, v *invocation, data string) {
 	ctx, cancel := context.WithTimeout(ctx, labelTime)
 	defer cancel()
@@ -328,6 +330,7 @@ func (o *rightsFlags) warnUnknown(ctx context.Context, v *invocation, data strin
 	for _, src := range sources {
 		known = append(known, src.Label)
 	}
+	known = append(known, string(source.Notes), string(source.Datasets))
 	for _, label := range o.Read {
 		if label == access.All || slices.Contains(known, label) || slices.Contains(o.Write, label) {
 			continue
@@ -482,7 +485,7 @@ type accessEntry struct {
 	Kind  string   `json:"kind,omitempty"` // of a user: token or sso
 	Read  []string `json:"read"`
 	Write []string `json:"write"`
-	Admin bool     `json:"admin,omitempty"`
+	Admin *bool    `json:"admin,omitempty"` // nil for a group
 }
 
 func (o *accessListCommand) run(_ context.Context, v *invocation) error {
@@ -504,10 +507,10 @@ func (o *accessListCommand) run(_ context.Context, v *invocation) error {
 		if u.SHA256 == "" {
 			kind = "sso"
 		}
-		users = append(users, accessEntry{u.Name, kind, notNull(u.Read), notNull(u.Write), u.Admin})
+		users = append(users, accessEntry{u.Name, kind, notNull(u.Read), notNull(u.Write), &u.Admin})
 	}
 	for _, g := range c.Groups {
-		groups = append(groups, accessEntry{g.Name, "", notNull(g.Read), notNull(g.Write), false})
+		groups = append(groups, accessEntry{g.Name, "", notNull(g.Read), notNull(g.Write), nil})
 	}
 	switch {
 	case o.JSON:
@@ -540,7 +543,7 @@ func notNull(labels []string) []string {
 // print writes the entry as a line of a table.
 func (a *accessEntry) print(w *tabwriter.Writer) {
 	admin := "-"
-	if a.Admin {
+	if a.Admin != nil && *a.Admin {
 		admin = "yes"
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", sanitize.Escape(a.Name), a.Kind, labelList(a.Read), labelList(a.Write), admin)

@@ -245,7 +245,7 @@ type connectedServer struct {
 
 // listClients prints clients and their connections.
 func (v *invocation) listClients(ctx context.Context, s clients.System, all []*clients.Client, asJSON bool) error {
-	found, problems := findConnections(ctx, s, all)
+	found, problems := v.findConnections(ctx, s, all)
 	for _, p := range problems {
 		v.warn(p)
 	}

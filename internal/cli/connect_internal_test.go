@@ -1,12 +1,41 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/knowhow-mcp/knowhow/internal/clients"
 )
+
+// A command of a client that fails is reported with what it printed, and one that does
+// not end with how to run it.
+func TestVerbError(t *testing.T) {
+	client, _ := clients.Find("claude-code")
+	f := clients.File{Path: "/home/me/.claude.json"}
+	verb := []string{"claude", "mcp", "add", "docs", "--", "/bin/knowhow", "mcp", "/my docs"}
+	for _, tt := range []struct {
+		err           error
+		printed, want string
+	}{
+		{errors.New("exit status 3"), "boom\n",
+			"It printed:\nboom\nChange /home/me/.claude.json yourself; --print shows what to add."},
+		{errVerbTime, "", "It may be waiting for an answer. Run it yourself: claude mcp add docs -- /bin/knowhow mcp '/my docs'\n" +
+			"Or change /home/me/.claude.json; --print shows what to add."},
+	} {
+		var hinted *hintError
+		err := verbError(client, f, verb, tt.err, tt.printed)
+		if !errors.As(err, &hinted) || hinted.Error() != "the command of Claude Code failed: "+tt.err.Error() {
+			t.Fatalf("verbError() = %v", err)
+		}
+		if diff := cmp.Diff(tt.want, hinted.hint); diff != "" {
+			t.Errorf("%v (-want +got)\n%s", tt.err, diff)
+		}
+	}
+}
 
 // A program in the cache of a package runner is started by the runner.
 func TestRunner(t *testing.T) {

@@ -62,6 +62,7 @@ func TestConnectRunning(t *testing.T) {
 	// Without the token the server does not answer, and without the variable it is not
 	// asked. The entry stays.
 	contains(connect(1, "windsurf", "--url", url), "the server does not answer as the client needs it", "401",
+		"a token is required, and this request has none or a wrong one",
 		"knowhow connect windsurf --remove --name fruit")
 	delete(env, "TEAM_TOKEN")
 	contains(connect(1, "cursor", "--url", url, "--token-env", "TEAM_TOKEN"),

@@ -26,7 +26,7 @@ import (
 )
 
 // verbTime is the time limit for a command of a client.
-const verbTime = 2 * time.Minute
+const verbTime = time.Minute
 
 // A connection connects clients, or removes their entries.
 type connection struct {
@@ -263,17 +263,21 @@ func (c *connection) connect(ctx context.Context, client *clients.Client, s clie
 	if c.Print {
 		return s.Name, false, c.print(client, f, verb, entry)
 	}
-	switch {
-	case found && client.Same(s, old):
-		c.say("%s is already connected to %s, as %q in %s.", client.Title, targetOf(s), s.Name, f.Path)
-		return s.Name, false, nil
-	case found && !isOurs(ctx, clients.Read(s.Name, old)):
+	there := clients.Read(s.Name, old)
+	if found && !client.Same(s, old) && !c.isOurs(ctx, there) && (s.URL == "" || s.URL != there.URL) {
 		return "", false, &hintError{fmt.Errorf("%s has an entry %q that is not of this program", f.Path, s.Name),
 			"Choose another name with --name. Nothing was changed."}
 	}
+	if s.URL != "" && !c.DryRun {
+		c.remember(s)
+	}
+	if found && client.Same(s, old) {
+		c.say("%s is already connected to %s, as %q in %s.", client.Title, targetOf(s), s.Name, f.Path)
+		return s.Name, false, nil
+	}
 	was := "" // what is replaced
 	if found {
-		was = ", in place of the connection to " + targetOf(clients.Read(s.Name, old))
+		was = ", in place of the connection to " + targetOf(there)
 	}
 	set := func(old []byte) ([]byte, error) { return configfile.Set(f.Format, old, f.Place, entry) }
 	done := fmt.Sprintf("%s: added %q to %s%s", client.Title, s.Name, f.Path, was)
@@ -324,7 +328,7 @@ func (c *connection) chooseName(ctx context.Context, f *clients.File, data []byt
 	}
 	base, name := s.Name, ""
 	for _, other := range servers {
-		if c.sameTarget(*s, other) && (other.URL != "" || isOurs(ctx, other)) && (name == "" || other.Name == base) {
+		if c.sameTarget(*s, other) && (other.URL != "" || c.isOurs(ctx, other)) && (name == "" || other.Name == base) {
 			name = other.Name
 		}
 	}
@@ -400,11 +404,11 @@ func (c *connection) write(ctx context.Context, f clients.File, change func([]by
 	if err != nil {
 		return err
 	}
-	had, err := hasEntries(ctx, f, before, nil)
+	had, err := c.hasEntries(ctx, f, before, nil)
 	if err != nil {
 		return err
 	}
-	has, err := hasEntries(ctx, f, after, backup)
+	has, err := c.hasEntries(ctx, f, after, backup)
 	if err != nil {
 		return err
 	}
@@ -413,7 +417,7 @@ func (c *connection) write(ctx context.Context, f clients.File, change func([]by
 
 // hasEntries reports whether a file has entries of this program, or that may be, without
 // those that the backup has: they were there before this program added its first one.
-func hasEntries(ctx context.Context, f clients.File, data, backup []byte) (bool, error) {
+func (c *connection) hasEntries(ctx context.Context, f clients.File, data, backup []byte) (bool, error) {
 	servers, err := serversIn(f, data)
 	if err != nil {
 		return false, err
@@ -422,14 +426,14 @@ func hasEntries(ctx context.Context, f clients.File, data, backup []byte) (bool,
 	servers = slices.DeleteFunc(servers, func(s clients.Server) bool {
 		return slices.ContainsFunc(were, func(w clients.Server) bool { return w.Name == s.Name })
 	})
-	if slices.ContainsFunc(servers, func(s clients.Server) bool { return s.URL == "" && isOurs(ctx, s) }) {
+	if slices.ContainsFunc(servers, func(s clients.Server) bool { return s.URL == "" && c.isOurs(ctx, s) }) {
 		return true, nil
 	}
 	var found atomic.Bool
 	var asking sync.WaitGroup
 	for _, s := range servers {
 		asking.Go(func() {
-			if s.URL != "" && mayBeOurs(ctx, s) {
+			if s.URL != "" && (c.hasAdded(s) || mayBeOurs(ctx, s)) {
 				found.Store(true)
 			}
 		})
@@ -506,10 +510,22 @@ func (c *connection) runVerb(ctx context.Context, client *clients.Client, f clie
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case limited.Err() != nil:
-		err = fmt.Errorf("it did not end within %s", verbTime)
+		err = errVerbTime
 	}
+	return verbError(client, f, verb, err, output.String())
+}
+
+// errVerbTime means that a command of a client did not end within verbTime.
+var errVerbTime = fmt.Errorf("it did not end within %v", verbTime)
+
+// verbError returns the error for a command of a client that failed, with what it printed.
+func verbError(client *clients.Client, f clients.File, verb []string, err error, printed string) error {
 	hint := fmt.Sprintf("Change %s yourself; --print shows what to add.", f.Path)
-	if text := strings.TrimSpace(sanitize.Text(output.String())); text != "" {
+	if err == errVerbTime {
+		hint = fmt.Sprintf("It may be waiting for an answer. Run it yourself: %s\nOr change %s; --print shows what to add.",
+			shellWords(verb), f.Path)
+	}
+	if text := strings.TrimSpace(sanitize.Text(printed)); text != "" {
 		hint = "It printed:\n" + text + "\n" + hint
 	}
 	return &hintError{fmt.Errorf("the command of %s failed: %w", client.Title, err), hint}
@@ -597,7 +613,7 @@ func (c *connection) chooseEntry(ctx context.Context, client *clients.Client, f 
 		switch {
 		case i < 0:
 			return "", notConnected
-		case !isOurs(ctx, servers[i]) && !mayBeOurs(ctx, servers[i]):
+		case !c.isOurs(ctx, servers[i]) && !mayBeOurs(ctx, servers[i]):
 			return "", &hintError{fmt.Errorf("%s has an entry %q that is not of this program", f.Path, c.Name),
 				fmt.Sprintf("Remove it with %s. Nothing was changed.", client.Title)}
 		}
@@ -605,7 +621,7 @@ func (c *connection) chooseEntry(ctx context.Context, client *clients.Client, f 
 	}
 	var names []string
 	for _, s := range servers {
-		if c.matches(s) && isOurs(ctx, s) {
+		if c.matches(s) && c.isOurs(ctx, s) {
 			names = append(names, s.Name)
 		}
 	}

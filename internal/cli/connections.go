@@ -27,7 +27,7 @@ type connectedEntry struct {
 
 // findConnections returns the entries of this program by the names of the clients,
 // and what is wrong with files that could not be read.
-func findConnections(ctx context.Context, s clients.System, all []*clients.Client) (
+func (v *invocation) findConnections(ctx context.Context, s clients.System, all []*clients.Client) (
 	found map[string][]connectedEntry, problems []string) {
 	found = map[string][]connectedEntry{}
 	var mu sync.Mutex
@@ -45,7 +45,7 @@ func findConnections(ctx context.Context, s clients.System, all []*clients.Clien
 			}
 			for _, server := range servers {
 				running.Go(func() {
-					if isOurs(ctx, server) {
+					if v.isOurs(ctx, server) {
 						mu.Lock()
 						defer mu.Unlock()
 						found[c.Name] = append(found[c.Name], connectedEntry{f, server})
@@ -77,9 +77,12 @@ func serversIn(f clients.File, data []byte) (servers []clients.Server, err error
 }
 
 // isOurs reports whether a server is one of this program: whether its command starts
-// the program, or its URL is that of a running server or has a default port.
-func isOurs(ctx context.Context, s clients.Server) bool {
+// the program, or connect has added it, or its URL is that of a running server or has a
+// default port.
+func (v *invocation) isOurs(ctx context.Context, s clients.Server) bool {
 	switch {
+	case v.hasAdded(s):
+		return true
 	case s.URL != "":
 		ours, answers := isOursAt(ctx, s.URL)
 		u, err := url.Parse(s.URL)

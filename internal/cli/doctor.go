@@ -110,7 +110,7 @@ func (o *doctorCommand) options(v *invocation) (doctor.Options, error) {
 	d := doctor.Options{
 		Program: v.Program, Build: thisBuild(), System: v.clientSystem(), Explain: explainStore,
 		Addr: o.Addr, Token: o.Token, Engine: o.Engine, FessConfig: string(o.Config), FessToken: o.FessToken,
-		Fix: o.Fix, Ours: isOurs, Parse: v.parseEntry, Rewrite: rewriteEntry,
+		Fix: o.Fix, Ours: v.isOurs, Parse: v.parseEntry, Rewrite: rewriteEntry,
 	}
 	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 		return d, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", o.Addr)

@@ -124,7 +124,7 @@ func (v *invocation) firstSteps(ctx context.Context) (commands [][]string, err e
 		fmt.Fprintf(w, "  %s %s\t%s\n", v.Program, s.command, s.does)
 	}
 	_ = w.Flush() // to a strings.Builder, which returns no error
-	connected, _ := findConnections(ctx, system, found)
+	connected, _ := v.findConnections(ctx, system, found)
 	free := slices.DeleteFunc(slices.Clone(found), func(c *clients.Client) bool { return len(connected[c.Name]) > 0 })
 	in, ok := v.stdin.(*os.File)
 	ask := ok && len(free) > 0 && term.IsTerminal(int(in.Fd()))

@@ -181,21 +181,30 @@ func (o *noteAddCommand) run(ctx context.Context, v *invocation) error {
 			return err
 		}
 		j, err := waitForJob(ctx, b, id)
-		switch {
-		case err != nil:
+		if err != nil {
 			return fmt.Errorf("the note is stored, but its job %d cannot be watched: %w", id, err)
-		case j.Status == kb.Failed:
-			return fmt.Errorf("the note was not added: %s", sanitize.Short(j.Error, 500, 2000))
-		case o.JSON:
-			return v.printJSON(map[string]any{"job_id": id, "document_id": j.DocumentID})
-		case j.DocumentID == nil:
-			_, err := fmt.Fprintf(v.stderr, "The note is stored as job %d, and can be searched when the job is done.\n",
-				id)
-			return err
 		}
-		_, err = fmt.Fprintln(v.stdout, *j.DocumentID)
-		return err
+		return o.print(v, id, j)
 	})
+}
+
+// print prints the result of the job that adds the note.
+func (o *noteAddCommand) print(v *invocation, id int64, j *kb.Job) error {
+	if j.Status == kb.Failed {
+		return fmt.Errorf("the note was not added: %s", sanitize.Short(j.Error, 500, 2000))
+	}
+	if !j.Ended() {
+		fmt.Fprintf(v.stderr, "The note is kept as job %d, which is %s. It is stored when the store or the engine answers and a "+
+			"process works on the queue: serve, kb, engine or the next \"%s note add\".\n", id, j.Status, v.Program)
+	}
+	if o.JSON {
+		return v.printJSON(map[string]any{"job_id": id, "document_id": j.DocumentID})
+	}
+	if j.DocumentID == nil {
+		return nil
+	}
+	_, err := fmt.Fprintln(v.stdout, *j.DocumentID)
+	return err
 }
 
 // noteText returns the text of a new note: the operands, or else the standard

@@ -36,7 +36,9 @@ vectors are computed again by the server. The queue of jobs is not copied: wait
 until it is empty.
 
 The exit status is 1 if the copy differs from the original, for example because
-documents were changed meanwhile. Then run the command again.
+documents were changed meanwhile. Then run the command again. Documents that only
+the copy has, such as those that were removed from the original since an earlier
+copy, are counted and stay.
 
 {flags}
 
@@ -197,9 +199,16 @@ func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, to
 	if err != nil {
 		return explainCopied(err)
 	}
-	if there < result.Compared {
+	switch {
+	case there < result.Compared:
 		return &hintError{fmt.Errorf("the copy has %d documents, the original %d", there, result.Compared),
 			"Documents were deleted meanwhile: run the command again."}
+	case there > result.Compared && toMove == opensearch.To:
+		return &hintError{moreError(there - result.Compared), "They were removed since the copy was begun. " +
+			"Delete the new indexes in OpenSearch, which are not used yet, and run the command again."}
+	case there > result.Compared:
+		return &hintError{moreError(there - result.Compared), "They stay. If they were removed from the original, " +
+			"remove them from the copy too, or copy to an empty store."}
 	}
 	if toMove == opensearch.To {
 		old, err := to.Store.Switch(ctx)
@@ -212,6 +221,11 @@ func (o *storeCopyCommand) copy(ctx context.Context, v *invocation, fromMove, to
 	_, err = fmt.Fprintf(v.stdout, "the copy has %s of the original, without a difference\n",
 		terminal.Plural(result.Compared, "document"))
 	return err
+}
+
+// moreError returns the error for n documents that only the copy has.
+func moreError(n int) error {
+	return fmt.Errorf("the copy has %s that the original lacks", terminal.Plural(n, "document"))
 }
 
 // sameFolder reports whether two paths are the same folder.

@@ -114,11 +114,12 @@ func (s *server) openTeam(ctx context.Context, o *teamFlags, client oauth.Client
 	}
 	t.Issuer, err = oauth.New(oauth.Options{Issuer: o.Issuer, PublicURL: public, Audience: o.Audience, Claim: o.Claim,
 		Scopes: o.Scopes, Client: client, Log: s.log})
-	switch {
-	case err != nil && client != (oauth.Client{}):
-		return nil, &hintError{err, "Check --oauth-issuer, --oauth-scope, --oauth-client-id, KNOWHOW_OAUTH_CLIENT_SECRET and --public-url."}
-	case err != nil:
-		return nil, &hintError{err, "Check --oauth-issuer, --oauth-scope and --public-url."}
+	if err != nil {
+		hint := "Check --oauth-issuer, --oauth-scope and --public-url."
+		if client != (oauth.Client{}) {
+			hint = "Check --oauth-issuer, --oauth-scope, --oauth-client-id, KNOWHOW_OAUTH_CLIENT_SECRET and --public-url."
+		}
+		return nil, &hintError{usageError(errkind.Message(err)), hint}
 	}
 	return t, nil
 }

@@ -108,10 +108,17 @@ type Remote struct {
 	Message  string        // one sanitized sentence that says what to do next
 	Retry    time.Duration // how long the server asked to wait; 0 if unknown
 	Reason   Reason        // option that it may be due to; "" for none
+
+	// Unanswered means that there was no answer, so that the text of the error has no
+	// status, which would look like one.
+	Unanswered bool
 }
 
 // Error returns the message with the endpoint, the status and the code.
 func (e *Remote) Error() string {
+	if e.Unanswered {
+		return e.Message
+	}
 	s := fmt.Sprintf("%s (%s, status %d)", e.Message, e.Endpoint, e.Status)
 	if e.Code != "" {
 		s += ", error code " + e.Code

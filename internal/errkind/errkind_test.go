@@ -64,6 +64,10 @@ func TestRemoteKind(t *testing.T) {
 	if got, want := err.Error(), "searching: the server is down (/api/v1/health, status 502)"; got != want {
 		t.Errorf("Error() = %q, want %q", got, want)
 	}
+	err = &errkind.Remote{Endpoint: "/", Status: 502, Unanswered: true, Message: "the server cannot be reached"}
+	if got, want := err.Error(), "the server cannot be reached"; got != want {
+		t.Errorf("Error() without an answer = %q, want %q", got, want)
+	}
 }
 
 func TestMessage(t *testing.T) {

@@ -24,7 +24,8 @@ func (e *refusal) Error() string { return e.msg }
 func (e *refusal) Unwrap() error { return errkind.Invalid }
 
 // status returns the HTTP status of an error. As in Fess, it is 500 for every
-// failure that was not caused by the caller.
+// failure that was not caused by the caller, but 503 if trying again may help,
+// so that clients do.
 func status(err error) int {
 	switch {
 	case errors.Is(err, errkind.Invalid), errors.Is(err, errkind.Unsupported):
@@ -35,6 +36,8 @@ func status(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, errkind.Busy):
 		return http.StatusTooManyRequests
+	case errors.Is(err, errkind.Unavailable), errors.Is(err, errkind.Timeout):
+		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
 }

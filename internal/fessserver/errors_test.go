@@ -29,8 +29,9 @@ func TestFailures(t *testing.T) {
 	}{
 		{errors.New("disk /srv/secret is full"), 500, "internal_error", "internal error", true},
 		{fmt.Errorf("searching: %w", errkind.Corrupt), 500, "internal_error", "internal error", true},
-		{errkind.Unavailable, 500, "internal_error", "internal error", true},
-		{&errkind.Remote{Status: 502, Message: "the server is down"}, 500, "internal_error", "internal error", true},
+		{errkind.Unavailable, 503, "service_unavailable", "try again", true},
+		{fmt.Errorf("asking: %w", errkind.Timeout), 503, "service_unavailable", "try again", true},
+		{&errkind.Remote{Status: 502, Message: "the server is down"}, 503, "service_unavailable", "try again", true},
 		{errkind.Busy, 429, "rate_limited", "busy", false},
 		{&errkind.Argument{Name: "facets.field", Value: "x", Want: "another"}, 400, "invalid_request", "facets.field",
 			false},
@@ -62,7 +63,7 @@ func TestFailures(t *testing.T) {
 				fault, _ := inner["error"].(map[string]any)
 				msg, _ := fault["message"].(string)
 				if fault["code"] != test.v2 || !strings.Contains(msg, test.says) || strings.Contains(msg, "/inner") ||
-					number(inner["status"]) != map[bool]int{true: 9, false: 1}[test.code == 500] {
+					number(inner["status"]) != map[bool]int{true: 9, false: 1}[test.code >= 500] {
 					t.Errorf("GET %s with %v = %v, want %s: %s", target, test.err, answer, test.v2, test.says)
 				}
 			}

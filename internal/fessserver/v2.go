@@ -175,8 +175,11 @@ func (c *call) failV2(err error) {
 	code := newUUID()
 	c.logFailure(err, code)
 	s, message := status(err), "internal error"
-	if s < http.StatusInternalServerError {
+	switch {
+	case s < http.StatusInternalServerError:
 		message = sentenceOf(err)
+	case s == http.StatusServiceUnavailable:
+		message = "the documents cannot be reached now, try again"
 	}
 	c.refuseV2(s, message)
 }

@@ -2,6 +2,7 @@ package oauth_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"io"
 	"net/http"
@@ -60,7 +61,38 @@ func TestRotatedKey(t *testing.T) {
 	})
 }
 
-// Keys without names are read again when none verifies a token.
+// Only a key that is not known makes a reading: not a name that is known, with an algorithm
+// of another key, and not a missing name if a key has the algorithm.
+func TestKnownKeyNotReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, third := newKey("1"), newKey("2"), newKey("3")
+		other := key{"1", jose.EdDSA, ed25519.NewKeyFromSeed(make([]byte, 32))}
+		i := &issuer{keys: []jose.JSONWebKey{first.public()}}
+		v, _ := i.verifier(t)
+		check(t, v, first.token(t), "/mcp", accepted)
+		i.change(func(i *issuer) { i.keys = append(i.keys, second.public()) })
+		time.Sleep(time.Second) // virtual
+		check(t, v, other.token(t), "/mcp", noKey)
+		check(t, v, key{"1", second.alg, second.private}.token(t), "/mcp", forged)
+		check(t, v, key{"", second.alg, second.private}.token(t), "/mcp", noKey)
+		if got := i.readings(); got != 1 {
+			t.Errorf("the keys were read %d times, want once", got)
+		}
+		check(t, v, second.token(t), "/mcp", accepted) // by the reading that may follow at any time
+		i.change(func(i *issuer) { i.keys = append(i.keys, third.public()) })
+		time.Sleep(time.Minute)
+		check(t, v, other.token(t), "/mcp", noKey)
+		check(t, v, third.token(t), "/mcp", accepted) // a minute is not used up
+		i.change(func(i *issuer) { i.keys = append(i.keys, key{"4", other.alg, other.private}.public()) })
+		time.Sleep(time.Minute)
+		check(t, v, key{"", other.alg, other.private}.token(t), "/mcp", accepted)
+		if got := i.readings(); got != 4 {
+			t.Errorf("the keys were read %d times, want 4", got)
+		}
+	})
+}
+
+// A new key that has no name, as the one before, is known when the keys are old.
 func TestRotatedKeyWithoutName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newKey(""), newKey("")
@@ -68,7 +100,9 @@ func TestRotatedKeyWithoutName(t *testing.T) {
 		v, _ := i.verifier(t)
 		check(t, v, first.token(t), "/mcp", accepted)
 		i.change(func(i *issuer) { i.keys = []jose.JSONWebKey{second.public()} })
-		time.Sleep(time.Second) // virtual
+		time.Sleep(time.Hour - time.Second) // virtual
+		check(t, v, second.token(t), "/mcp", noKey)
+		time.Sleep(time.Second)
 		check(t, v, second.token(t), "/mcp", accepted)
 		check(t, v, first.token(t), "/mcp", noKey)
 	})

@@ -83,31 +83,30 @@ func labelOf(path string) (label string, ok bool) {
 // request to a path. err is the error of [Verifier.Verify], nil if the request has no
 // token.
 func (v *Verifier) Challenge(path string, err error) string {
-	challenge := "Bearer "
-	if err != nil {
-		challenge += `error="invalid_token", error_description="` + quotable(errkind.Message(err)) + `", `
+	if err == nil {
+		return v.challenge(path, "")
 	}
-	return challenge + v.parameters(path)
+	return v.challenge(path, `, error="invalid_token", error_description="`+quotable(errkind.Message(err))+`"`)
 }
 
 // InsufficientScope returns the header WWW-Authenticate of a response with status 403
 // to a request to a path, whose token is valid but gives no right there.
 func (v *Verifier) InsufficientScope(path string) string {
-	return `Bearer error="insufficient_scope", ` + v.parameters(path)
+	return v.challenge(path, `, error="insufficient_scope"`)
 }
 
-// parameters returns the parameters of a challenge that say how to get a token for a
-// path.
-func (v *Verifier) parameters(path string) string {
+// challenge returns a challenge that says how to get a token for a path, with the
+// parameters of an error.
+func (v *Verifier) challenge(path, failure string) string {
 	resource, ok := v.resourceOf(path)
 	if !ok {
 		resource = v.public
 	}
-	parameters := `resource_metadata="` + v.public + MetadataPath + strings.TrimPrefix(resource, v.public) + `"`
+	c := `Bearer resource_metadata="` + v.public + MetadataPath + strings.TrimPrefix(resource, v.public) + `"` + failure
 	if len(v.scopes) > 0 {
-		parameters += `, scope="` + strings.Join(v.scopes, " ") + `"`
+		c += `, scope="` + strings.Join(v.scopes, " ") + `"`
 	}
-	return parameters
+	return c
 }
 
 // quotable returns a text without the characters that a parameter may not have.

@@ -70,7 +70,7 @@ func TestChallenge(t *testing.T) {
 	v, _ := new(issuer).verifier(t)
 	scoped, _ := new(issuer).verifier(t, func(o *oauth.Options) { o.Scopes = []string{"openid", "groups"} })
 	_, err := v.Verify(t.Context(), "x", "/mcp")
-	const wrong = `error="invalid_token", error_description="verifying the access token: it is not a signed JWT", `
+	const wrong = `error="invalid_token", error_description="verifying the access token: it is not a signed JWT"`
 	for _, c := range []struct{ got, want string }{
 		{v.Challenge("/", nil), `Bearer ` + root + `"`},
 		{v.Challenge("/kb/notes", nil), `Bearer ` + root + `"`},
@@ -79,11 +79,12 @@ func TestChallenge(t *testing.T) {
 		{v.Challenge("/mcp/docs/x", nil), `Bearer ` + root + `"`},
 		{v.Challenge("/mcp/\"\r\nX: y\u202e", nil), `Bearer ` + root + `/mcp/%22%0D%0AX:%20y%E2%80%AE"`},
 		{scoped.Challenge("/mcp", nil), `Bearer ` + root + `/mcp", scope="openid groups"`},
-		{v.Challenge("/mcp", err), `Bearer ` + wrong + root + `/mcp"`},
-		{v.Challenge("/", errors.New("a \"b\"\\\r\n\u202e")), `Bearer error="invalid_token", error_description="a b", ` +
-			root + `"`},
-		{v.InsufficientScope("/mcp"), `Bearer error="insufficient_scope", ` + root + `/mcp"`},
-		{scoped.InsufficientScope("/"), `Bearer error="insufficient_scope", ` + root + `", scope="openid groups"`},
+		{v.Challenge("/mcp", err), `Bearer ` + root + `/mcp", ` + wrong},
+		{scoped.Challenge("/mcp", err), `Bearer ` + root + `/mcp", ` + wrong + `, scope="openid groups"`},
+		{v.Challenge("/", errors.New("a \"b\"\\\r\n\u202e")), `Bearer ` + root + `", error="invalid_token", ` +
+			`error_description="a b"`},
+		{v.InsufficientScope("/mcp"), `Bearer ` + root + `/mcp", error="insufficient_scope"`},
+		{scoped.InsufficientScope("/"), `Bearer ` + root + `", error="insufficient_scope", scope="openid groups"`},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Error(diff)

@@ -102,7 +102,7 @@ func (v *Verifier) verified(ctx context.Context, token *jwt.JSONWebToken, h jose
 		return nil, err
 	}
 	claims, err := verifyWith(set, token, h)
-	if !errors.Is(err, errNoKey) || !set.failed && !set.read.Before(begin) {
+	if !errors.Is(err, errUnknownKey) || !set.failed && !set.read.Before(begin) {
 		return claims, err
 	}
 	// The issuer may have a new key.
@@ -110,24 +110,33 @@ func (v *Verifier) verified(ctx context.Context, token *jwt.JSONWebToken, h jose
 		return nil, err
 	}
 	claims, err = verifyWith(set, token, h)
-	if errors.Is(err, errNoKey) && set.failed {
+	if errors.Is(err, errUnknownKey) && set.failed {
 		return nil, errUnavailable // it cannot be known whether the key is one of the issuer
 	}
 	return claims, err
 }
 
-// errNoKey is the error for a token that no known key has signed.
-var errNoKey = invalid("it is not signed with a key of the issuer")
+// errNoKey is the error for a token that no known key has signed, and errUnknownKey that
+// for one whose key is not known, but may be a new one of the issuer.
+var (
+	errNoKey      = invalid("it is not signed with a key of the issuer")
+	errUnknownKey = fmt.Errorf("%w", errNoKey)
+)
 
 // verifyWith returns the claims of a token that is signed with one of some keys. If the
-// token names no key of them, or names none and no key fits, the error is errNoKey.
+// token names no key of them, or names none and no key has its algorithm, the error is
+// errUnknownKey.
 func verifyWith(set *keySet, token *jwt.JSONWebToken, h jose.Header) (*claims, error) {
-	named := false
+	named, tried := false, false
 	for _, key := range set.keys {
-		if h.KeyID != "" && key.KeyID != h.KeyID || !suits(key, jose.SignatureAlgorithm(h.Algorithm)) {
+		if h.KeyID != "" && key.KeyID != h.KeyID {
 			continue
 		}
 		named = h.KeyID != ""
+		if !suits(key, jose.SignatureAlgorithm(h.Algorithm)) {
+			continue
+		}
+		tried = true
 		c := new(claims)
 		switch err := token.Claims(key.Key, &c.Claims, &c.all); {
 		case err == nil:
@@ -136,10 +145,13 @@ func verifyWith(set *keySet, token *jwt.JSONWebToken, h jose.Header) (*claims, e
 			return nil, invalid("its claims are damaged")
 		}
 	}
-	if named {
+	switch {
+	case named && tried:
 		return nil, invalid("its signature is wrong")
+	case named || tried:
+		return nil, errNoKey
 	}
-	return nil, errNoKey
+	return nil, errUnknownKey
 }
 
 // suits reports whether a key may be used with an algorithm, by its type and by what

@@ -129,7 +129,7 @@ func (c *client) once(ctx context.Context, method, path string, params url.Value
 // unreached returns the error for a request without a whole answer.
 func (c *client) unreached(ctx, limited context.Context, path string, err error) error {
 	remote := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
-		Reason:  AddressReason,
+		Reason: AddressReason, Unanswered: true,
 		Message: "OpenSearch cannot be reached: check that it runs, and its address"}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -86,10 +86,11 @@ func teamRights(user int, other bool) teamRight {
 		r.write = nil
 	case 2:
 		r.read = nil
-	case 3:
-		r.read = append(r.read, "kb")
 	case 4:
 		r.read = r.read[:min(1, len(r.read))]
+	}
+	if user%2 == 1 {
+		r.read = append(r.read, "kb")
 	}
 	switch user {
 	case 5:
@@ -162,9 +163,12 @@ type teamSite struct {
 	stop   func()
 }
 
-// newTeamSite serves what is kept to some users, or to everybody without a record if list
-// is nil.
-func newTeamSite(t testing.TB, kept func(int) bool, kbKept bool, list []access.User) *teamSite {
+// allNotes are the notes of all collections as a source.
+var allNotes = []document.Source{{Label: "kb", Path: "kb"}}
+
+// newTeamSite serves what is kept, and sources of notes, to some users, or to everybody
+// without a record if list is nil.
+func newTeamSite(t testing.TB, kept func(int) bool, notes []document.Source, list []access.User) *teamSite {
 	t.Helper()
 	dir := t.TempDir()
 	s := &teamSite{t: t, access: filepath.Join(dir, "access.json"), log: filepath.Join(dir, "audit.jsonl"),
@@ -183,9 +187,7 @@ func newTeamSite(t testing.TB, kept func(int) bool, kbKept bool, list []access.U
 			}
 		}
 	}
-	if kbKept {
-		sources = append(sources, document.Source{Label: "kb", Path: "kb"})
-	}
+	sources = append(sources, notes...)
 	var changes []document.Change
 	docs := teamDocuments(kept)
 	for i := range docs {
@@ -567,7 +569,7 @@ func TestTeamAnswers(t *testing.T) {
 	for i := range 50 {
 		list = append(list, accessUser(i, teamRights(i, false)))
 	}
-	whole := newTeamSite(t, func(int) bool { return true }, true, list)
+	whole := newTeamSite(t, func(int) bool { return true }, allNotes, list)
 	questions := 120
 	if testing.Short() {
 		questions = 40
@@ -576,9 +578,9 @@ func TestTeamAnswers(t *testing.T) {
 		t.Run(teamUser(user), func(t *testing.T) {
 			r := teamRights(user, false)
 			sees := r.sees()
-			notes := false
-			for i := teamSources; i < teamLabels; i++ {
-				notes = notes || sees[i]
+			var notes []document.Source
+			if slices.Contains(r.read, "kb") || slices.Contains(r.read, access.All) {
+				notes = allNotes
 			}
 			// Another user with the same rights, so that the number of users is another one.
 			alone := newTeamSite(t, func(i int) bool { return sees[i] }, notes, []access.User{accessUser(user, r)})
@@ -618,7 +620,7 @@ func TestTeamHidden(t *testing.T) {
 		accessUser(1, teamRight{[]string{teamLabel(teamSources)}, []string{teamLabel(teamSources)}}),
 		accessUser(2, teamRight{[]string{access.All}, []string{access.All}}),
 	}
-	site := newTeamSite(t, func(int) bool { return true }, true, list)
+	site := newTeamSite(t, func(int) bool { return true }, allNotes, list)
 	owner := newTeamClient(site, 2)
 	var numbers []string
 	for n := range teamLabels * 7 {
@@ -928,7 +930,7 @@ func TestTeam(t *testing.T) {
 		list[i] = accessUser(i, rights)
 		r.rights[i] = []teamRight{rights}
 	}
-	r.site = newTeamSite(t, func(int) bool { return true }, true, list)
+	r.site = newTeamSite(t, func(int) bool { return true }, allNotes, list)
 	calls := teamCalls(t)
 	clients := make([]*teamClient, 50)
 	var working, changes sync.WaitGroup
@@ -1065,8 +1067,7 @@ func (r *teamRun) account(clients []*teamClient, changing int) {
 		for _, id := range line.Docs {
 			documents++
 			label := labels[id]
-			read := rights[i].MayRead(label) || strings.HasPrefix(label, "col") && rights[i].MayRead("kb")
-			if label != "" && !read && !rights[i].MayWrite(label) {
+			if label != "" && !rights[i].MayRead(label) && !rights[i].MayWrite(label) {
 				t.Errorf("%s has received a document of %s: %s", line.User, label, text)
 			}
 		}
@@ -1089,7 +1090,7 @@ func BenchmarkSearch(b *testing.B) {
 			if !team {
 				list = nil
 			}
-			c := newTeamClient(newTeamSite(b, func(i int) bool { return i < 2 }, false, list), 0)
+			c := newTeamClient(newTeamSite(b, func(i int) bool { return i < 2 }, nil, list), 0)
 			c.session("/mcp")
 			for b.Loop() {
 				if got := c.tool("/mcp", "all_search", map[string]any{"query": "alpha word"}); !strings.Contains(got, "doc_id") {

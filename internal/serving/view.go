@@ -43,24 +43,10 @@ type view struct {
 // view returns what a caller may read.
 func (s *Server) view(c *access.Caller) *view {
 	v := &view{Server: s, caller: c, sources: slices.DeleteFunc(slices.Clone(s.o.Sources),
-		func(src document.Source) bool { return !s.readable(c, src) })}
+		func(src document.Source) bool { return !c.MayRead(src.Label) })}
 	v.documents = v.over(v.sources)
 	v.fess = fessserver.New(fessserver.Options{Backend: v.documents, Prefix: fessPath, Log: s.o.Log})
 	return v
-}
-
-// readable reports whether a caller may read documents of a source. Of notes, these are
-// the ones in collections that the caller may read.
-func (s *Server) readable(c *access.Caller, src document.Source) bool {
-	kind, collection := source.KindOf(src.Path)
-	switch {
-	case kind != source.Notes:
-		return c.MayRead(src.Label)
-	case c == nil || collection != "":
-		return c.MayRead(collection)
-	}
-	labels := Labels(s.o.Sources)
-	return slices.ContainsFunc(c.Read, func(l string) bool { return !slices.Contains(labels, l) })
 }
 
 // over returns the documents of some of the sources of the view.
@@ -102,15 +88,20 @@ func (v *view) stored(sources []document.Source) (labels []string, notes []scope
 	return labels, append(of, notes...)
 }
 
-// collections returns the function that lists the labels of a collection, or of all
-// that users have written in if it is "", without those that the caller may not read.
+// collections returns the function that lists the label of a collection, or of all that
+// users have written in if it is "", without those that the caller may not read: the right
+// to the label of a source is none to the collections in it.
 func (v *view) collections(one string) func(context.Context) ([]string, error) {
-	if one != "" {
-		return func(context.Context) ([]string, error) { return []string{one}, nil }
-	}
 	return func(ctx context.Context) ([]string, error) {
-		written, err := v.o.Folder.WrittenLabels(ctx)
-		return slices.DeleteFunc(slices.Clone(written), func(c string) bool { return !v.caller.MayRead(c) }), err
+		labels := []string{one}
+		if one == "" {
+			written, err := v.o.Folder.WrittenLabels(ctx)
+			if err != nil {
+				return nil, err
+			}
+			labels = slices.Clone(written)
+		}
+		return slices.DeleteFunc(labels, func(c string) bool { return !v.caller.MayRead(c) }), nil
 	}
 }
 
