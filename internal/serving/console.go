@@ -181,7 +181,7 @@ func (s *Server) store() kb.Store {
 // current returns those of the current sources that the caller may read.
 func (v *view) current(ctx context.Context) ([]document.Source, error) {
 	sources, err := v.Server.current(ctx)
-	return slices.DeleteFunc(sources, func(src document.Source) bool { return !v.caller.MayRead(src.Label) }), err
+	return slices.DeleteFunc(sources, func(src document.Source) bool { return !v.readable(v.caller, src) }), err
 }
 
 // consoleUser returns what the console shows of a caller. Collections that the caller may

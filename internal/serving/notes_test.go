@@ -13,9 +13,9 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/document"
 )
 
-// TestReadNotes checks who sees what of a source of notes: those who may read its label
-// see it, and in it the notes in the collections that they may read, also if the label is
-// the name of a collection.
+// TestReadNotes checks who sees what of a source of notes: those who may read its label or
+// a collection of it see it, and in it the notes in the collections that they may read, also
+// if the label is the name of a collection.
 func TestReadNotes(t *testing.T) {
 	t.Parallel()
 	one, other := teamLabel(teamSources), teamLabel(teamSources+1)
@@ -30,13 +30,13 @@ func TestReadNotes(t *testing.T) {
 		want  sight
 	}{
 		{allNotes, []string{"kb"}, sight{"kb_docs_search kb_search", "kb", "kb", "kb", "kb"}},
-		{allNotes, []string{one}, sight{"kb_search", "", no, "", one}},
+		{allNotes, []string{one}, sight{"kb_docs_search kb_search", one, one, one, one}},
 		{allNotes, []string{"kb", one}, sight{"kb_docs_search kb_search", "kb " + one, "kb " + one, "kb " + one, "kb " + one}},
-		{allNotes, []string{"lab"}, sight{"kb_search", "", no, "", ""}},
+		{allNotes, []string{"lab"}, sight{"kb_docs_search kb_search", "", "", "", ""}}, // may become a collection
 		{allNotes, []string{access.All}, sight{"kb_docs_search kb_search", "kb " + one + " " + other, "kb " + one + " " + other,
 			"kb " + one + " " + other, "kb " + one + " " + other}},
 		{labNotes, []string{"kb"}, sight{"kb_search", "", no, "", "kb"}},
-		{labNotes, []string{one}, sight{"kb_search", "", no, "", one}},
+		{labNotes, []string{one}, sight{"kb_search lab_search", one, one, one, one}},
 		{labNotes, []string{"lab"}, sight{"kb_search lab_search", "", "", "", ""}},
 		{labNotes, []string{"lab", other}, sight{"kb_search lab_search", "", "", "", other}},
 		{labNotes, []string{"lab", one}, sight{"kb_search lab_search", one, one, one, one}},

@@ -579,8 +579,13 @@ func TestTeamAnswers(t *testing.T) {
 			r := teamRights(user, false)
 			sees := r.sees()
 			var notes []document.Source
-			if slices.Contains(r.read, "kb") || slices.Contains(r.read, access.All) {
+			if slices.Contains(r.read, "kb") {
 				notes = allNotes
+			}
+			for i := teamSources; i < teamLabels; i++ {
+				if sees[i] {
+					notes = allNotes
+				}
 			}
 			// Another user with the same rights, so that the number of users is another one.
 			alone := newTeamSite(t, func(i int) bool { return sees[i] }, notes, []access.User{accessUser(user, r)})

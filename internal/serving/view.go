@@ -43,10 +43,27 @@ type view struct {
 // view returns what a caller may read.
 func (s *Server) view(c *access.Caller) *view {
 	v := &view{Server: s, caller: c, sources: slices.DeleteFunc(slices.Clone(s.o.Sources),
-		func(src document.Source) bool { return !c.MayRead(src.Label) })}
+		func(src document.Source) bool { return !s.readable(c, src) })}
 	v.documents = v.over(v.sources)
 	v.fess = fessserver.New(fessserver.Options{Backend: v.documents, Prefix: fessPath, Log: s.o.Log})
 	return v
+}
+
+// readable reports whether a source exists for a caller: whether the caller may read its
+// label or, of notes, collections that may be in it. Only the notes in collections that
+// the caller may read are documents of it.
+func (s *Server) readable(c *access.Caller, src document.Source) bool {
+	kind, collection := source.KindOf(src.Path)
+	switch {
+	case c.MayRead(src.Label):
+		return true
+	case kind != source.Notes:
+		return false
+	case collection != "":
+		return c.MayRead(collection)
+	}
+	labels := Labels(s.o.Sources)
+	return slices.ContainsFunc(c.Read, func(l string) bool { return !slices.Contains(labels, l) })
 }
 
 // over returns the documents of some of the sources of the view.
