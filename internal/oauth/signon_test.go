@@ -122,8 +122,8 @@ func TestSignOn(t *testing.T) {
 	if n := i.readings(); n != 1 {
 		t.Errorf("the metadata was read %d times, want once", n)
 	}
-	// Without a client, there is no sign-on.
-	if w := newSignOnServer(t, i).send("GET", ""); w.Code != http.StatusNotFound {
+	// Without a client, there is no sign-on, and the path needs a token as all others do.
+	if w := newSignOnServer(t, i).send("GET", ""); w.Code != http.StatusUnauthorized {
 		t.Errorf("GET without a client = %s", got(w))
 	}
 	i.change(func(i *issuer) { i.down = true })
