@@ -87,7 +87,6 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 	defer cancel()
 	words := newWords(q.Text, list)
 	var counting sync.WaitGroup
-	defer counting.Wait()
 	if q.Passages > 0 && len(lists) > 1 {
 		counting.Go(func() { s.count(rest, answered, words) })
 	}
