@@ -54,7 +54,7 @@ func (w *Indexer) crawl(ctx context.Context, src document.Source) error {
 				due, retry = m.Due(c.options(ctx), every), retryAfter
 			} else {
 				due = time.Now().Add(min(retry, every))
-				retry *= 2
+				retry = min(2*retry, every)
 			}
 		}
 		select {

@@ -258,3 +258,28 @@ func TestSiteWithoutDocuments(t *testing.T) {
 		})
 	}
 }
+
+// A site that fails many times in a row is asked as often as it would be otherwise, and
+// not more.
+func TestSiteFailsForLong(t *testing.T) {
+	dir := t.TempDir()
+	x := openIndex(t, dir)
+	src := document.Source{Label: "docs", Path: "http://h.example/docs/", Rules: document.Rules{Every: 2 * time.Minute}}
+	if err := x.AddSource(t.Context(), src); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, stop := startSite(t, nil)
+		s.failing = "/robots.txt"
+		p := startWith(t, Options{Dir: dir, Version: "1", site: site.Options{Dial: s.dial, Resolver: s}})
+		time.Sleep(2 * time.Hour)
+		p.stop()
+		stop()
+		if n := s.requests; n < 55 || n > 62 {
+			t.Errorf("%d requests in two hours, want one in two minutes", n)
+		}
+	})
+}
