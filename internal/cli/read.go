@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path"
 	"path/filepath"
 	"slices"
@@ -198,6 +199,34 @@ func (d *folders) named(ctx context.Context, name string) ([]search.Hit, error) 
 	return found[:min(len(found), maxNamed+1)], nil
 }
 
+// inside returns the first document in the mailbox or the archive with a file name or a
+// path, or nil if there is none.
+func (d *folders) inside(ctx context.Context, name string) *search.Hit {
+	name = norm.NFC.String(filepath.ToSlash(filepath.Clean(name)))
+	// The URL of such a document is that of the file with a fragment.
+	pattern := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '%' {
+			return r
+		}
+		return '?'
+	}, (&url.URL{Path: path.Base(name)}).EscapedPath())
+	text, err := query.Parse("url:*" + pattern + "#*")
+	if err != nil {
+		return nil
+	}
+	page, err := d.backend.Search(ctx, search.Query{Text: text, Num: search.MaxNum,
+		Sort: []search.SortKey{{Field: "filename"}}})
+	if err != nil {
+		return nil
+	}
+	for _, h := range page.Hits {
+		if strings.Contains("/"+norm.NFC.String(h.Path), "/"+name+"/") {
+			return &h
+		}
+	}
+	return nil
+}
+
 // severalNamed returns the error for a name that several documents have.
 func (d *folders) severalNamed(name string, found []search.Hit) error {
 	count := strconv.Itoa(len(found))
@@ -222,6 +251,14 @@ func (d *folders) notFound(ctx context.Context, wide *folders, name string) erro
 	err := fmt.Errorf("no document has the path, name or ID %s", spell.Quote(name))
 	if why, lerr := wide.whyLeftOut(ctx, name); lerr != nil || why != nil {
 		return cmp.Or(lerr, why)
+	}
+	if h := wide.inside(ctx, name); h != nil {
+		path := h.Path
+		if len(wide.sources) > 1 && len(h.Labels) > 0 {
+			path = h.Labels[0] + "/" + path
+		}
+		return &hintError{fmt.Errorf("%s contains several documents", spell.Quote(name)),
+			"Name one of them by its path, such as: " + sanitize.Escape(path)}
 	}
 	if d.here {
 		if found, err := wide.named(ctx, name); err == nil && len(found) > 0 {

@@ -122,8 +122,12 @@ func (v *invocation) removeSource(ctx context.Context, f *datafolder.Folder, lab
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(v.stdout, "removed source %s and %s from the index; the files are unchanged\n",
-		label, terminal.Plural(r.Documents, "document"))
+	unchanged := "; the files are unchanged"
+	if source.Remote(r.Path) {
+		unchanged = ", and its copy from the data folder"
+	}
+	_, err = fmt.Fprintf(v.stdout, "removed source %s and %s from the index%s\n", label,
+		terminal.Plural(r.Documents, "document"), unchanged)
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,11 @@ func (s *Source) answers(ctx context.Context, q search.Query, words []string) (*
 		return nil, err
 	}
 	all, err := s.pages(ctx, q)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil: // only their order is missing
+		page.Hits = page.Hits[min(start, len(page.Hits)):]
+		return page, nil
+	case err != nil:
 		return nil, err
 	}
 	page.Staged, page.AllWords = true, all.Total

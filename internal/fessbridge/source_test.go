@@ -324,6 +324,31 @@ func TestSourceQuestions(t *testing.T) {
 	}
 }
 
+// If the time is over before Fess has said which documents have all words, those with
+// some are returned in its order.
+func TestSourceQuestionLate(t *testing.T) {
+	doc := func(id, text string) document.Document {
+		return document.Document{ID: strings.Repeat(id, 32), Label: "finance", Title: id, Text: text, URL: "https://example.com/" + id}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	server := fesstest.New(t, []document.Document{doc("a", "invoice"), doc("b", "walrus")}, fesstest.Options{
+		Delay: func(r *http.Request) {
+			if q := r.FormValue("q"); strings.Contains(q, "walrus") && !strings.Contains(q, " OR ") {
+				cancel()
+				<-r.Context().Done()
+			}
+		}})
+	s := open(t, server.URL, "finance", nil)
+	page, err := s.Search(ctx, search.Query{Text: query.MustParse("invoice friday walrus"), Num: 10})
+	if err != nil || len(page.Hits) != 2 || page.Total != 2 || page.Staged {
+		t.Errorf("Search = %+v, %v, want both documents in the order of Fess", page, err)
+	}
+	if ctx.Err() == nil {
+		t.Error("Fess was not asked for the documents with all words")
+	}
+}
+
 // The pages of a long result follow one another up to the thousandth hit, whatever the
 // sizes of the pages that are permitted.
 func TestSourcePages(t *testing.T) {

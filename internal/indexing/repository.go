@@ -43,7 +43,7 @@ func (w *Indexer) follow(ctx context.Context, src document.Source) error {
 		again := update.again(err)
 		if err != nil {
 			wait = min(retry, every)
-			retry *= 2
+			retry = min(2*retry, every)
 			switch commit = clone.Commit(ctx); {
 			case commit == "" && !again:
 				w.view.finished(ctx, src, nil, err)

@@ -32,16 +32,16 @@ func (w *Indexer) crawl(ctx context.Context, src document.Source) error {
 	if every == 0 {
 		every = defaultSiteEvery
 	}
-	if m.Complete() && !w.Once { // what is there can be searched at once
-		err := c.sync(ctx, m.Snapshot(c.options(ctx)))
+	if s := m.Snapshot(c.options(ctx)); m.Complete() && s.Len() > 0 && !w.Once { // what is there can be searched at once
+		err := c.sync(ctx, s)
 		if stop := fatal(ctx, err); stop != nil {
 			return stop
 		}
 		c.finished(ctx, err)
 	}
+	due := m.Due(c.options(ctx), every)
 	for retry := retryAfter; ; {
-		wait := time.Until(m.Due(c.options(ctx), every))
-		if wait <= 0 || w.Once {
+		if time.Until(due) <= 0 || w.Once {
 			err := c.round(ctx)
 			if stop := fatal(ctx, err); stop != nil {
 				return stop
@@ -50,17 +50,17 @@ func (w *Indexer) crawl(ctx context.Context, src document.Source) error {
 			if w.Once {
 				return nil // an error has been reported
 			}
-			if wait = time.Until(m.Due(c.options(ctx), every)); err == nil {
-				retry = retryAfter
+			if err == nil {
+				due, retry = m.Due(c.options(ctx), every), retryAfter
 			} else {
-				wait = min(retry, every)
-				retry *= 2
+				due = time.Now().Add(min(retry, every))
+				retry = min(2*retry, every)
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(wait):
+		case <-time.After(time.Until(due)):
 		}
 	}
 }
@@ -82,6 +82,7 @@ type crawl struct {
 	src    document.Source
 	mirror *site.Mirror
 	first  bool           // no result has been printed yet
+	empty  bool           // the last round found no document
 	failed string         // the last failure that was reported
 	res    *ingest.Result // of the syncs since the last call of finished; nil if there was none
 }
@@ -109,7 +110,11 @@ func (c *crawl) round(ctx context.Context) error {
 	if stop := fatal(ctx, err); stop != nil {
 		return stop
 	}
-	return errors.Join(err, c.sync(ctx, c.mirror.Snapshot(o)))
+	s := c.mirror.Snapshot(o)
+	if c.empty = s.Len() == 0; c.empty && err != nil {
+		c.view.report(ctx, ingest.Progress{Label: c.src.Label, Total: 1}) // searches say that documents are missing
+	}
+	return errors.Join(err, c.sync(ctx, s))
 }
 
 // sync indexes the documents of a mirror.
@@ -130,6 +135,7 @@ func (c *crawl) sync(ctx context.Context, s *site.Snapshot) error {
 		d := s.DocumentAt(known.Path)
 		in.MediaType, in.Data = d.MediaType, s.Cut(d, in.Data)
 		known.Host = s.Host
+		known.Modified = known.Modified.Truncate(time.Second) // the rest is made of the content; see package site
 		return ingest.MakeAll(ctx, in, known)
 	}
 	for _, l := range c.mirror.Left() {
@@ -188,7 +194,10 @@ func (c *crawl) finished(ctx context.Context, err error) {
 		c.Log.Warn("cannot read all pages of a site now; what is indexed of it is served, and it is tried again",
 			"label", c.src.Label, "error", err)
 	}
-	c.view.stop(ctx, c.src.Label, nil) // what is indexed is complete, but may be old
+	if !c.empty {
+		err = nil // what is indexed is complete, but may be old
+	}
+	c.view.stop(ctx, c.src.Label, err)
 	if res != nil && res.Added+res.Changed+res.Removed > 0 {
 		c.Log.Info("indexed changes", "label", c.src.Label, "added", res.Added, "changed", res.Changed, "removed", res.Removed)
 	}

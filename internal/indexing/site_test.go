@@ -21,11 +21,15 @@ import (
 	"github.com/knowhow-mcp/knowhow/internal/site"
 )
 
+// modified is when all pages of a webSite were last changed, as it says.
+var modified = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
+
 // A webSite is a web server on connections in memory.
 type webSite struct {
 	mu       sync.Mutex
 	pages    map[string]string // by path
 	down     bool
+	failing  string // a path that is answered with 503
 	requests int
 
 	conns  chan net.Conn
@@ -55,12 +59,15 @@ func (s *webSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.down:
 		http.Error(w, "down", http.StatusInternalServerError)
+	case s.failing != "" && s.failing == r.URL.Path:
+		http.Error(w, "busy", http.StatusServiceUnavailable)
 	case !ok:
 		http.NotFound(w, r)
 	case strings.HasSuffix(r.URL.Path, ".png"):
 		w.Header().Set("Content-Type", "text/html")
 		io.WriteString(w, page)
 	default:
+		w.Header().Set("Last-Modified", modified.Format(http.TimeFormat))
 		io.WriteString(w, page)
 	}
 }
@@ -149,6 +156,9 @@ func TestSite(t *testing.T) {
 				t.Errorf("%s has the text %q, want %q", path, text.Window, want)
 			}
 		}
+		if h, err := p.x.Find(t.Context(), document.IDOf("docs", "guide/7"), nil); err != nil || !h.Timestamp.Equal(modified) {
+			t.Errorf("guide/7: %+v, %v, want the time %v", h, err, modified)
+		}
 		if got, want := p.url("docs", "guide/7"), "http://h.example/docs/guide/7"; got != want {
 			t.Errorf("the URL is %s, want %s", got, want)
 		}
@@ -192,5 +202,84 @@ func TestSite(t *testing.T) {
 		}
 		p.stop()
 		stop()
+	})
+}
+
+// A site without a document is asked again after a minute, whatever has failed, and at
+// once when the program starts again. Until then, searches are told that documents are
+// missing.
+func TestSiteWithoutDocuments(t *testing.T) {
+	for _, tt := range []struct{ name, failing, robots string }{
+		{"robots.txt fails", "/robots.txt", ""},
+		{"robots.txt forbids everything", "", "User-agent: *\nDisallow: /"},
+		{"the first page fails", "/docs/", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			x := openIndex(t, dir)
+			if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: "http://h.example/docs/"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Close(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				s, stop := startSite(t, map[string]string{"/docs/": "<h1>Start</h1>", "/robots.txt": tt.robots})
+				s.failing = tt.failing
+				p := startWith(t, Options{Dir: dir, Version: "1", site: site.Options{Dial: s.dial, Resolver: s}})
+				missing := func(step string, want bool) {
+					t.Helper()
+					synctest.Wait()
+					list, err := p.x.Unfinished(t.Context(), nil)
+					if err != nil || want && (len(list) != 1 || list[0].Total == 0) || !want && len(list) > 0 {
+						t.Errorf("%s: %+v, %v, want a source without documents: %v", step, list, err, want)
+					}
+				}
+				time.Sleep(30 * time.Second)
+				missing("first", true)
+				asked := s.requests
+				p.stop()
+
+				p = startWith(t, Options{Dir: dir, Version: "1", site: site.Options{Dial: s.dial, Resolver: s}})
+				time.Sleep(30 * time.Second)
+				missing("started again", true)
+				if s.requests == asked {
+					t.Error("nothing was asked for after the start")
+				}
+				s.change(func() { s.failing, s.pages["/robots.txt"] = "", "" })
+				time.Sleep(time.Minute)
+				missing("repaired", false)
+				if len(p.paths("docs")) != 1 {
+					t.Errorf("the page is not indexed after a minute:\n%s", p.out.String())
+				}
+				p.stop()
+				stop()
+			})
+		})
+	}
+}
+
+// A site that fails many times in a row is asked as often as it would be otherwise, and
+// not more.
+func TestSiteFailsForLong(t *testing.T) {
+	dir := t.TempDir()
+	x := openIndex(t, dir)
+	src := document.Source{Label: "docs", Path: "http://h.example/docs/", Rules: document.Rules{Every: 2 * time.Minute}}
+	if err := x.AddSource(t.Context(), src); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, stop := startSite(t, nil)
+		s.failing = "/robots.txt"
+		p := startWith(t, Options{Dir: dir, Version: "1", site: site.Options{Dial: s.dial, Resolver: s}})
+		time.Sleep(2 * time.Hour)
+		p.stop()
+		stop()
+		if n := s.requests; n < 55 || n > 62 {
+			t.Errorf("%d requests in two hours, want one in two minutes", n)
+		}
 	})
 }

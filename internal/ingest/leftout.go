@@ -61,15 +61,20 @@ func leaveOutFolder(name string, entries []fs.DirEntry) Reason {
 }
 
 // leftOutName returns the reason why a rule that applies to every folder leaves
-// out a file because of an element of its name, or "".
-func leftOutName(name string) Reason {
+// out a file because of an element of its name, or "". path is the path of the file,
+// or of the folder (with a slash at the end) that is left out.
+func leftOutName(name string) (path string, reason Reason) {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
-		if r := leaveOut(p, i < len(parts)-1); r != "" {
-			return r
+		folder := i < len(parts)-1
+		if r := leaveOut(p, folder); r != "" {
+			if path = strings.Join(parts[:i+1], "/"); folder {
+				path += "/"
+			}
+			return path, r
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // thirdParty are the names of folders into which package managers install

@@ -43,7 +43,15 @@ func MakeAll(
 	ctx context.Context, in extract.Input, known document.Document,
 ) (docs []*document.Document, left []Skipped, err error) {
 	defer recovered(&err)
-	keep := func(name string) bool { return leftOutName(name) == "" }
+	seen := map[string]bool{}
+	keep := func(name string) bool {
+		part, reason := leftOutName(name)
+		if reason != "" && !seen[part] {
+			seen[part] = true
+			left = append(left, Skipped{Path: partPath(known.Path, part), Reason: reason})
+		}
+		return reason == ""
+	}
 	err = extract.Parts(ctx, in, keep, func(p extract.Part) error {
 		if s, ok := SkippedPart(known.Path, p); ok {
 			if left = append(left, s); !s.Reason.InPart() {

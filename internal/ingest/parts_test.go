@@ -66,8 +66,8 @@ func mailbox(subjects ...string) string {
 func TestSyncOfFilesWithSeveralDocuments(t *testing.T) {
 	root := folder(t, map[string]string{
 		"inbox.mbox": mailbox("one", "two", "three"),
-		"docs.zip": zipOf(t, "a.md", "# A\n\na", "sub/b.txt", "b", "node_modules/x.md", "x", "go.sum", "s",
-			"image.png", "\x89PNG\r\n\x1a\n", "../up.txt", "up"),
+		"docs.zip": zipOf(t, "a.md", "# A\n\na", "sub/b.txt", "b", "node_modules/x.md", "x", "node_modules/y.md", "y",
+			"go.sum", "s", ".git/config", "c", "image.png", "\x89PNG\r\n\x1a\n", "../up.txt", "up"),
 		"log.txt.gz": gzipOf(t, "a log"), "old.mbox.gz": gzipOf(t, mailbox("packed")),
 		"images.zip": zipOf(t, "image.png", "\x89PNG\r\n\x1a\n"),
 		"broken.zip": zipOf(t, "a.md", "# A\n\na")[:60],
@@ -76,10 +76,14 @@ func TestSyncOfFilesWithSeveralDocuments(t *testing.T) {
 	g := New(Options{Sink: sink})
 	want := []string{"docs.zip/a.md", "docs.zip/sub/b.txt", "docs.zip/up.txt", "inbox.mbox/1", "inbox.mbox/2",
 		"inbox.mbox/3", "log.txt.gz", "old.mbox.gz/1"}
-	leftOut := map[Reason]int{NoText: 2, Damaged: 1}
+	leftOut := map[Reason]int{NoText: 2, Damaged: 1, ThirdParty: 1, LockFile: 1, Hidden: 1}
 	res := mustSync(t, g, docs(root), Result{Added: 8, SkippedTotal: 1, LeftOut: leftOut})
 	if s := res.Skipped[0]; s.Path != "broken.zip" || !strings.Contains(s.Err.Error(), "damaged ZIP archive") {
 		t.Errorf("skipped %v, want the damaged archive", s)
+	}
+	if diff := cmp.Diff(map[string]Reason{"broken.zip": Damaged, "docs.zip/.git/": Hidden, "docs.zip/go.sum": LockFile,
+		"docs.zip/image.png": NoText, "docs.zip/node_modules/": ThirdParty, "images.zip": NoText}, leftOutOf(res)); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)

@@ -200,13 +200,14 @@ func (w *walker) follow(ctx context.Context) error {
 			return err
 		}
 		target, info, err := w.tree.Target(name)
+		_, reason := leftOutName(target)
 		switch {
 		case errors.Is(err, errOutside), errors.Is(err, errNowhere):
 			w.leave(name, Link)
 		case err != nil:
 			w.note(name, err)
 		case read[target]:
-		case !info.Mode().IsRegular(), leftOutName(target) == "": // patterns exclude the file
+		case !info.Mode().IsRegular(), reason == "": // patterns exclude the file
 			w.leave(name, Link)
 		default:
 			read[target] = true

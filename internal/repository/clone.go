@@ -114,14 +114,13 @@ func (c *Clone) Update(ctx context.Context) (commit string, err error) {
 		return "", err
 	}
 	commit = strings.TrimSpace(string(out))
+	if err := c.hasFolder(ctx, commit); err != nil {
+		return "", err
+	}
 	before, began := c.Commit(ctx), time.Now()
 	// Also if the commit is the same: an earlier checkout may have been interrupted.
 	if _, err := c.git(ctx, "checkout", "--quiet", "--force", "--detach", commit); err != nil {
 		return "", err
-	}
-	if info, err := os.Stat(c.Root()); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("%s: there is no folder %s in commit %s: %w", c.remote, c.remote.Folder, commit[:12],
-			errkind.NotFound)
 	}
 	if err := c.date(ctx, commit, began); err != nil {
 		return "", err
@@ -130,6 +129,23 @@ func (c *Clone) Update(ctx context.Context) (commit string, err error) {
 		_, err = c.git(ctx, "gc", "--quiet", "--prune=now")
 	}
 	return commit, err
+}
+
+// hasFolder returns an error of kind errkind.NotFound if the folder of the remote does
+// not exist in a commit.
+func (c *Clone) hasFolder(ctx context.Context, commit string) error {
+	if c.remote.Folder == "" {
+		return nil
+	}
+	out, err := c.git(ctx, "ls-tree", "-d", "-z", "--full-tree", commit, "--", c.remote.Folder)
+	if err != nil || bytes.HasPrefix(out, []byte("040000 ")) {
+		return err
+	}
+	branch := "the branch " + c.remote.Branch
+	if c.remote.Branch == "" {
+		branch = "its branch"
+	}
+	return fmt.Errorf("%s: %s has no folder %s: %w", c.remote, branch, c.remote.Folder, errkind.NotFound)
 }
 
 // date gives the files that were written since began the time of a commit, because

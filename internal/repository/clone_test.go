@@ -152,8 +152,21 @@ func TestGone(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a.md": "one"}, files(t, c)); diff != "" || c.Commit(t.Context()) != commit {
 		t.Errorf("files after the branch was deleted (-want +got):\n%s", diff)
 	}
-	if _, err := o.clone("#main:none").Update(t.Context()); !errors.Is(err, errkind.NotFound) {
-		t.Errorf("update of a folder that does not exist: %v, want an error of kind NotFound", err)
+	none := o.clone("#main:none")
+	if _, err := none.Update(t.Context()); !errors.Is(err, errkind.NotFound) ||
+		!strings.Contains(err.Error(), "the branch main has no folder none") || none.Commit(t.Context()) != "" {
+		t.Errorf("update of a folder that does not exist: %v, want an error of kind NotFound, and no commit", err)
+	}
+	docs := o.clone("#main:docs")
+	commit = o.commit(map[string]string{"docs/b.md": "b"})
+	update(t, docs, commit, map[string]string{"b.md": "b"})
+	o.git("rm", "-q", "docs/b.md")
+	o.commit(map[string]string{"docs": "a file"})
+	if _, err := docs.Update(t.Context()); !errors.Is(err, errkind.NotFound) {
+		t.Errorf("update of a folder that is gone: %v, want an error of kind NotFound", err)
+	}
+	if diff := cmp.Diff(map[string]string{"b.md": "b"}, files(t, docs)); diff != "" || docs.Commit(t.Context()) != commit {
+		t.Errorf("files after the folder is gone (-want +got):\n%s", diff)
 	}
 	missing := &origin{t, filepath.Join(o.dir, "missing"), o.env}
 	if _, err := missing.clone("").Update(t.Context()); !errors.Is(err, errkind.Unavailable) {

@@ -53,6 +53,8 @@ func Parse(source string) (Remote, error) {
 		return fail("want git+https, git+ssh or git+file in place of %q", prefix+u.Scheme)
 	case (u.Host == "") != (u.Scheme == "file"), strings.Trim(u.Path, "/") == "", u.Opaque != "":
 		return fail("want a host and a path, as in git+https://example.com/team/project")
+	case u.OmitHost: // git would take "file" for a host
+		return fail("want three slashes, as in git+file://%s", u.Path)
 	case strings.HasPrefix(u.Hostname(), "-"), u.User != nil && strings.HasPrefix(u.User.Username(), "-"):
 		return fail("a name begins with a hyphen")
 	case u.RawQuery != "":
@@ -99,6 +101,15 @@ func (r Remote) Name() string {
 		return ""
 	}
 	return strings.TrimSuffix(path.Base(u.Path), ".git")
+}
+
+// Group returns the element of its path before the name of the repository, or "".
+func (r Remote) Group() string {
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return ""
+	}
+	return path.Base(path.Dir(u.Path))
 }
 
 // Dir returns the folder of the clone in a data folder.

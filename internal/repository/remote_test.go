@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, source := range []string{"", "git+", "https://h/r", "git+http://h/r", "git+ext::sh -c id", "git+ext://h/r",
-		"git+https:///r", "git+https://h", "git+https://h/", "git+file:r", "git+file://host/r", "git+ssh://-oProxyCommand=id/r",
+		"git+https:///r", "git+https://h", "git+https://h/", "git+file:r", "git+file:/srv/r", "git+file://host/r", "git+ssh://-oProxyCommand=id/r",
 		"git+ssh://-oX@h/r", "git+https://h/r?x=1", "git+https://me:hunter2@h/r", "git+https://h/r#-x", "git+https://h/r#:../../etc", "git+https://h/r#a..b",
 		"git+https://h/r#a b", "git+https://h/r#a:b\x00c", "git+https://h/r#a@{1}", "git+https://h/r#a.lock",
 		"git+https://[::1/r", `git+https://h/r#a:b\c`} {

@@ -131,10 +131,10 @@ type RoundOptions struct {
 const DefaultMaxPages = 5000
 
 // Due returns when the next round is due: every after the last one began, or at once if
-// that did not end or had other options.
+// that did not end, found no document, or had other options.
 func (m *Mirror) Due(o RoundOptions, every time.Duration) time.Time {
 	r := m.state.round
-	if !r.Ended || r.Rules != o.key() {
+	if !r.Ended || r.Rules != o.key() || m.Snapshot(o).Len() == 0 {
 		return time.Time{}
 	}
 	return r.Began.Add(every)

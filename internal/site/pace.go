@@ -9,7 +9,7 @@ import (
 // Limits on the requests to one host.
 const (
 	maxRequests = 2                      // at a time
-	interval    = 250 * time.Millisecond // between the beginnings of two
+	interval    = 260 * time.Millisecond // between the beginnings of two: at most four arrive in a second
 	maxPause    = 10 * time.Minute       // that a server may ask for
 	busyPause   = 5 * time.Second        // if it does not say for how long it is busy
 )

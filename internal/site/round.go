@@ -550,6 +550,7 @@ func (r *round) handle(ctx context.Context, a answer) error {
 		if failed(s) && !a.again {
 			r.again = append(r.again, a.visit)
 		}
+		p.Gone = 0
 		err = r.state.add(entry{Page: p})
 	}
 	if err != nil {
@@ -676,10 +677,10 @@ func (r *round) redirect(a answer, p *page) error {
 	to, ok := address(base, a.resp.Location)
 	switch { // The page remains: the target may be one to log in, or a mistake.
 	case ok && to == p.Address, a.hops >= maxHops:
-		p.Left = Circle
+		p.Left, p.Gone = Circle, 0
 		return r.state.add(entry{Page: p})
 	case !ok || !r.site.contains(to):
-		p.To, p.Left = to, Outside
+		p.To, p.Left, p.Gone = to, Outside, 0
 		return r.state.add(entry{Page: p})
 	}
 	p.To = to

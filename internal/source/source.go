@@ -120,7 +120,7 @@ func New(known []document.Source, path, label string) (src document.Source, adde
 func labelOf(path string) string {
 	name, above := filepath.Base(path), filepath.Base(filepath.Dir(path))
 	if r, err := repository.Parse(path); err == nil {
-		name, above = r.Name(), "git"
+		name, above = r.Name(), r.Group()
 	} else if s, err := site.Parse(path); err == nil {
 		name, above = s.Name(), "site"
 	}

@@ -200,7 +200,7 @@ func inDocument(data []byte, isHTML bool) string {
 func utf16Without(b []byte) string {
 	n := len(b) / 2
 	valid := utf8.Valid(b)
-	if n < 8 || valid && !slices.ContainsFunc(b, isOdd) {
+	if n < 8 || valid && !slices.ContainsFunc(b, isOdd) || mostlyLetters(b) {
 		return ""
 	}
 	var zero, typical [2]int // little endian, big endian
@@ -230,6 +230,18 @@ func utf16Without(b []byte) string {
 		}
 	}
 	return ""
+}
+
+// mostlyLetters reports whether more than five of eight bytes are ASCII letters or blanks.
+// Of Latin text in UTF-16, at most half are, and of Chinese and Japanese text little more.
+func mostlyLetters(b []byte) bool {
+	n := 0
+	for _, c := range b {
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || c == ' ' {
+			n++
+		}
+	}
+	return n*8 > len(b)*5
 }
 
 // isOdd reports whether b is very rare in eight-bit text.

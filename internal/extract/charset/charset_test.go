@@ -93,6 +93,33 @@ func TestDamagedUTF8(t *testing.T) {
 	}
 }
 
+// A short text in ASCII with a few other bytes is not UTF-16.
+func TestDamagedASCII(t *testing.T) {
+	for _, in := range []string{"invalid \xff utf-8 walrus\n", "alpha walrus \xff\xfe bytes", "hello walrus \xff\xff\xff\xff",
+		"broken \xff\xfe\xfd walrus"} {
+		got := Decode(t.Context(), []byte(in), Options{})
+		if first, _, _ := strings.Cut(in, "\xff"); !strings.HasPrefix(got, first) || !strings.Contains(got, "walrus") {
+			t.Errorf("Decode(%q) = %q, want its words", in, got)
+		}
+	}
+}
+
+// Short parts of Chinese and Japanese texts in UTF-16 are not taken for ASCII, although
+// half of their bytes may be ASCII letters.
+func TestShortUTF16(t *testing.T) {
+	const units = 8
+	for _, text := range []string{japaneseText, chineseText, taiwanText} {
+		for _, order := range []unicode.Endianness{unicode.LittleEndian, unicode.BigEndian} {
+			b := encode(t, unicode.UTF16(order, unicode.IgnoreBOM), text)
+			for i := 0; i+2*units <= len(b); i += 2 {
+				if mostlyLetters(b[i : i+2*units]) {
+					t.Errorf("%s in UTF-16 is taken for ASCII", string([]rune(text)[i/2:i/2+units]))
+				}
+			}
+		}
+	}
+}
+
 // TestDecodedMemory checks that a text that becomes three times as long takes no
 // more memory than its old and its new form.
 func TestDecodedMemory(t *testing.T) {

@@ -21,6 +21,7 @@ type few struct {
 	search.Service
 	label string
 	hangs bool
+	wait  time.Duration // before each answer
 	err   error
 	calls int // of Search
 }
@@ -28,6 +29,11 @@ type few struct {
 func (f *few) answer(ctx context.Context) error {
 	if f.hangs {
 		<-ctx.Done()
+		return ctx.Err()
+	}
+	select {
+	case <-time.After(f.wait):
+	case <-ctx.Done():
 		return ctx.Err()
 	}
 	return f.err
@@ -46,7 +52,8 @@ func (f *few) Search(ctx context.Context, q search.Query) (*search.Page, error) 
 	}
 	for i := range min(2, q.Num) {
 		id := fmt.Sprint(f.label, i)
-		p.Hits = append(p.Hits, search.Hit{ID: id, Title: "pears " + id, Labels: []string{f.label}})
+		p.Hits = append(p.Hits, search.Hit{ID: id, Title: "pears " + id, Labels: []string{f.label},
+			Digest: search.Excerpt{Text: "digest"}})
 	}
 	return p, nil
 }
@@ -76,6 +83,44 @@ func TestHangingMember(t *testing.T) {
 		}
 		if d := time.Since(begun); d != 3*time.Second || hanging.calls != 1 {
 			t.Errorf("Search took %v and %d calls, want 3s and one", d, hanging.calls)
+		}
+		for _, h := range p.Hits {
+			if len(h.Passages) == 0 {
+				t.Errorf("%s has no passage although its text can be read", h.ID)
+			}
+		}
+	})
+}
+
+// All calls to a slow member for a search have one time limit. Its hits are returned even
+// if their texts are not read in time.
+func TestSlowMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			wait, took time.Duration
+			hits       int
+		}{
+			{500 * time.Millisecond, time.Second, 4}, // with texts
+			{1500 * time.Millisecond, 2 * time.Second, 4},
+			{1900 * time.Millisecond, 2150 * time.Millisecond, 4},
+			{2100 * time.Millisecond, 2 * time.Second, 2}, // the texts of the other one take no time
+		} {
+			slow := &few{label: "b", wait: tt.wait}
+			s := federated.New(federated.Options{Timeout: 2 * time.Second, Members: members(&few{label: "a"}, slow)})
+			begun := time.Now()
+			p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("pears"), Num: 10, Passages: 1000, Distinct: true})
+			if err != nil || len(p.Hits) != tt.hits || len(p.Failed) != (4-tt.hits)/2 {
+				t.Fatalf("after %v each: Search = %+v, %v, want %d hits", tt.wait, p, err, tt.hits)
+			}
+			if d := time.Since(begun); d != tt.took {
+				t.Errorf("after %v each: Search took %v, want %v", tt.wait, d, tt.took)
+			}
+			for _, h := range p.Hits {
+				switch late := tt.wait > time.Second && strings.HasPrefix(h.ID, "b"); {
+				case late && h.Digest.Text != "digest", !late && len(h.Passages) == 0:
+					t.Errorf("after %v each: hit %+v has neither passages nor its digest", tt.wait, h)
+				}
+			}
 		}
 	})
 }

@@ -1,6 +1,6 @@
 // Package federated searches several search services as one.
 //
-// A search asks all of them at once, each within its time limit, and merges their
+// A search asks all of them at once, within a time limit, and merges their
 // lists of hits by reciprocal ranks: scores of different services cannot be compared.
 // The passages of all hits are chosen by package passage from their texts. A service
 // that fails or is late is named in the page, and the hits of the others are returned.
@@ -34,13 +34,13 @@ type Member struct {
 // Window is how many hits of a search can be paged.
 const Window = 1000
 
-// DefaultTimeout is the usual time limit of each member in a search.
+// DefaultTimeout is the usual time limit of each member in a search, from its beginning.
 const DefaultTimeout = 2 * time.Second
 
 // Options configure a [Service].
 type Options struct {
 	Members []Member      // at least one; of equally good hits, those of the first come first
-	Timeout time.Duration // of each member in a search; 0 means DefaultTimeout
+	Timeout time.Duration // of all calls to a member for a search; 0 means DefaultTimeout
 	Log     *slog.Logger  // nil discards
 }
 

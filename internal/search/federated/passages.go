@@ -43,11 +43,9 @@ type text struct {
 
 func (s *Service) newTexts() *texts { return &texts{s, map[string]*text{}} }
 
-// need reads the texts of entries that have not been read. Texts that cannot be read in
-// time are empty.
+// need reads the texts of entries that have not been read. Texts that cannot be read
+// before ctx ends are empty.
 func (t *texts) need(ctx context.Context, list []entry) {
-	ctx, cancel := context.WithTimeout(ctx, t.service.timeout)
-	defer cancel()
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
 	for _, e := range list {
@@ -167,10 +165,9 @@ const (
 	leastPart = 0.1 // of its score that a hit without a word of the question keeps
 )
 
-// rank reads the texts of entries and scores their chunks. near reports whether words
+// rank scores the chunks of entries whose texts were read. near reports whether words
 // that stand close together count more.
-func (t *texts) rank(ctx context.Context, w *words, list []entry, near bool) (*page, []passage.Chunk) {
-	t.need(ctx, list)
+func (t *texts) rank(w *words, list []entry, near bool) (*page, []passage.Chunk) {
 	p := &page{}
 	for i, e := range list {
 		p.add(i, e, t.read[e.ID])
@@ -178,12 +175,11 @@ func (t *texts) rank(ctx context.Context, w *words, list []entry, near bool) (*p
 	return p, p.score(w, near)
 }
 
-// compare sorts the first entries of a merged list by their scores times those of their
-// best chunks.
-func (t *texts) compare(ctx context.Context, w *words, list []entry) {
-	first := list[:min(compared, len(list))]
+// compare sorts the first entries of a merged list, whose texts were read, by their
+// scores times those of their best chunks.
+func (t *texts) compare(w *words, list, first []entry) {
 	best, top := make([]float64, len(first)), 0.0
-	_, chunks := t.rank(ctx, w, first, false)
+	_, chunks := t.rank(w, first, false)
 	for _, c := range chunks {
 		best[c.Document] = max(best[c.Document], c.Score)
 		top = max(top, c.Score)
@@ -198,12 +194,15 @@ func (t *texts) compare(ctx context.Context, w *words, list []entry) {
 	slices.SortStableFunc(first, func(a, b entry) int { return cmp.Compare(b.score, a.score) })
 }
 
-// choose sets the passages of the entries of a page.
+// havePassages reports whether the entries of a page are of one member, which has chosen
+// their passages.
+func havePassages(list []entry) bool {
+	return !slices.ContainsFunc(list, func(e entry) bool { return e.place != list[0].place || e.Passages == nil })
+}
+
+// choose sets the passages of the entries of a page, whose texts were read.
 func (t *texts) choose(ctx context.Context, w *words, list []entry, budget int) error {
-	if !slices.ContainsFunc(list, func(e entry) bool { return e.place != list[0].place || e.Passages == nil }) {
-		return nil // the member has chosen
-	}
-	p, chunks := t.rank(ctx, w, list, true)
+	p, chunks := t.rank(w, list, true)
 	best := 0.0
 	for _, e := range list {
 		best = max(best, e.score)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
@@ -26,6 +27,10 @@ type entry struct {
 // list, and of the first hits of all lists, at most one is right.
 const rankOffset = 2
 
+// leastRest is the part of the time limit that members have at least for the texts of
+// their hits: if one is late, the passages of the others are not lost.
+const leastRest = 8
+
 // Search implements [search.Service]. It merges at most [Window] hits.
 func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, error) {
 	if err := q.Validate(s.FacetFields()); err != nil {
@@ -33,6 +38,7 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 	}
 	parts := s.parts(q.Labels)
 	depth := min(max(q.Start+q.Num, compared), Window)
+	begun := time.Now()
 	pages, errs := each(ctx, s, parts, func(ctx context.Context, p part) (*search.Page, error) {
 		return p.search(ctx, q, depth)
 	})
@@ -76,22 +82,30 @@ func (s *Service) Search(ctx context.Context, q search.Query) (*search.Page, err
 		return page, nil
 	}
 	whole := len(list) >= page.Total
+	// The hits are there. What else members are asked has the rest of their time.
+	rest, cancel := context.WithTimeout(ctx, max(s.timeout-time.Since(begun), s.timeout/leastRest))
+	defer cancel()
+	words := newWords(q.Text, list)
+	var counting sync.WaitGroup
+	if q.Passages > 0 && len(lists) > 1 {
+		counting.Go(func() { s.count(rest, answered, words) })
+	}
 	texts := s.newTexts()
 	if q.Distinct {
-		list = texts.distinct(ctx, list, depth)
+		list = texts.distinct(rest, list, depth)
 	}
 	if whole {
 		page.Window = min(Window, len(list)) // of documents that are one hit, Total counts each
 	}
-	words := newWords(q.Text, list)
-	if q.Passages > 0 && len(lists) > 1 {
-		s.count(ctx, answered, words)
-	}
+	counting.Wait()
 	if byRelevance(q.Sort) && len(lists) > 1 {
-		texts.compare(ctx, words, list)
+		first := list[:min(compared, len(list))]
+		texts.need(rest, first)
+		texts.compare(words, list, first)
 	}
 	list = list[min(q.Start, len(list)):min(q.Start+q.Num, Window, len(list))]
-	if q.Passages > 0 && len(list) > 0 {
+	if q.Passages > 0 && !havePassages(list) {
+		texts.need(rest, list)
 		if err := texts.choose(ctx, words, list, q.Passages); err != nil {
 			return nil, err
 		}
