@@ -67,6 +67,16 @@ func (e Env) expand(path string) string {
 	return path
 }
 
+// expandSource is expand for a source, whose path may follow the name of its kind.
+func (e Env) expandSource(source string) string {
+	for _, kind := range []string{"file://", "file:", "fess:", "datasets:"} {
+		if path, ok := strings.CutPrefix(source, kind); ok {
+			return kind + e.expand(path)
+		}
+	}
+	return e.expand(source)
+}
+
 // A SignalError is the cause with which main cancels Main's context when a
 // signal arrives. After os.Interrupt the exit status is 130. After any other
 // signal, a server that ends normally exits with status 0.
