@@ -35,8 +35,8 @@ const (
 
 // The time limits for the request of a client whose server cannot start.
 const (
-	clientTime = 3 * time.Second // on stdio: a client sends it at once
-	strayTime  = time.Second     // over HTTP: there is probably no client
+	clientTime = 30 * time.Second // on stdio: some clients take long until they send it
+	strayTime  = time.Second      // over HTTP: there is probably no client
 )
 
 // A server runs one of the servers of the program: on standard input and output, or
@@ -262,7 +262,7 @@ func (v *invocation) refuseClient(ctx context.Context, f *flagSet, args []string
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text)
+	mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text, limit == strayTime)
 }
 
 // stdioAdvice is for clients that start a server over HTTP and send requests to
@@ -279,7 +279,7 @@ func (v *invocation) refuseStray(ctx context.Context, url string) {
 	v.served = true
 	text := fmt.Sprintf("%s listens on %s and not on standard input. %s. Or connect to that address", v.name, url,
 		stdioAdvice)
-	go mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text) // ends with ctx, except for a pending read
+	go mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text, true) // ends with ctx, except for a pending read
 }
 
 // stdinIsPipe reports whether stdin is a pipe, or the socket that some programs

@@ -41,8 +41,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		case l := <-lines:
 			switch {
 			case errors.Is(l.err, errTooLong):
-				to.send(errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes",
-					maxLine)), 0, true)
+				to.send(lineTooLong(), 0, true)
 			case l.err != nil: // clients disconnect by closing the input
 				reading = false
 			default:
@@ -55,6 +54,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	c.drain(drain)
 	c.end(context.Background())
 	return nil
+}
+
+// lineTooLong returns the answer to a line of more than maxLine bytes.
+func lineTooLong() json.RawMessage {
+	return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes", maxLine))
 }
 
 // receiveLine handles the messages of a line.
