@@ -203,6 +203,7 @@ type invocation struct {
 	command        string // that runs, for example "fess" or "datasets create"
 	flags          *flagSet
 	stdin          io.Reader
+	stdio          bool   // the command is a server on stdin and stdout
 	served         bool   // stdin was given to a client, or to a search for one
 	data           string // data folder that a flag names, for advice; "" for the usual one
 	stdout, stderr io.Writer
