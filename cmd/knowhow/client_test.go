@@ -132,6 +132,26 @@ func TestClientLearnsWhy(t *testing.T) {
 	}
 }
 
+// A client learns why also after a line that is no message.
+func TestClientLearnsWhyLater(t *testing.T) {
+	cmd, in, out, _ := launch(t, t.TempDir(), nil, "mcp", "nothing")
+	if _, err := io.WriteString(in, "garbage\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := out.ReadString('\n'); err != nil || !strings.Contains(line, "-32700") {
+		t.Fatalf("response to garbage: %q, %v, want an error", line, err)
+	}
+	if _, err := io.WriteString(in, initializeLine); err != nil {
+		t.Fatal(err)
+	}
+	if message := refusal(t, out); !strings.Contains(message, "knowhow mcp cannot start") {
+		t.Errorf("the client reads %q, want why the server cannot start", message)
+	}
+	if got := status(cmd); got != 1 {
+		t.Errorf("exit status = %d, want 1", got)
+	}
+}
+
 // A server that cannot start ends at once if nobody sends a request.
 func TestNoClient(t *testing.T) {
 	cmd, in, out, _ := launch(t, t.TempDir(), nil, "mcp", "nothing")

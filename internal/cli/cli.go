@@ -67,6 +67,16 @@ func (e Env) expand(path string) string {
 	return path
 }
 
+// expandSource is expand for a source, whose path may follow the name of its kind.
+func (e Env) expandSource(source string) string {
+	for _, kind := range []string{"file://", "file:", "fess:", "datasets:"} {
+		if path, ok := strings.CutPrefix(source, kind); ok {
+			return kind + e.expand(path)
+		}
+	}
+	return e.expand(source)
+}
+
 // A SignalError is the cause with which main cancels Main's context when a
 // signal arrives. After os.Interrupt the exit status is 130. After any other
 // signal, a server that ends normally exits with status 0.
@@ -193,6 +203,7 @@ type invocation struct {
 	command        string // that runs, for example "fess" or "datasets create"
 	flags          *flagSet
 	stdin          io.Reader
+	stdio          bool   // the command is a server on stdin and stdout
 	served         bool   // stdin was given to a client, or to a search for one
 	data           string // data folder that a flag names, for advice; "" for the usual one
 	stdout, stderr io.Writer

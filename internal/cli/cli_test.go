@@ -146,6 +146,15 @@ func TestHomeInPaths(t *testing.T) {
 			t.Errorf("expand(%q) = %q, want %q", path, got, want)
 		}
 	}
+	for source, want := range map[string]string{
+		"~/a": filepath.Join(home, "a"), "file:~/a": "file:" + filepath.Join(home, "a"),
+		"file://~/a": "file://" + filepath.Join(home, "a"), "fess:~/a": "fess:" + filepath.Join(home, "a"),
+		"datasets:~": "datasets:" + home, "kb:~": "kb:~", "file:a": "file:a", "https://host/~/a": "https://host/~/a",
+	} {
+		if got := v.expandSource(source); got != want {
+			t.Errorf("expandSource(%q) = %q, want %q", source, got, want)
+		}
+	}
 	if got, err := dataPath(v.Env, "~/data"); err != nil || got != filepath.Join(home, "data") {
 		t.Errorf("dataPath = %q, %v", got, err)
 	}

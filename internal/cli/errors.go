@@ -19,6 +19,10 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 	var sig SignalError
 	interrupted := errors.As(context.Cause(ctx), &sig) && sig.Signal == os.Interrupt
 	err = v.inArguments(err)
+	if errors.Is(err, errClientGone) {
+		v.served = true // nobody reads an answer
+		return exitOK
+	}
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		text := v.name + ": " + printableLines(boundLines(message(err)))
 		if hint := v.advice(err); hint != "" {

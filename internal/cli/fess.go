@@ -142,8 +142,9 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, path s
 	}
 	defer bridge.Close(ctx)
 	t := &c.HTTPTransport
+	v.stdio = o.Transport == "stdio"
 	s := &server{
-		invocation: v, log: log, stdio: o.Transport == "stdio", mcp: bridge.MCP, path: t.Path, host: t.BindAddress,
+		invocation: v, log: log, mcp: bridge.MCP, path: t.Path, host: t.BindAddress,
 		port: t.Port,
 		guard: httpguard.Options{
 			Token:          c.Security.HTTPAuthToken,

@@ -215,6 +215,8 @@ func (f *flagSet) setter(field reflect.Value, d *flag, limits string) func(strin
 			return fmt.Errorf("want %s", strings.Join(words, " or "))
 		case limited && (n < low || n > high):
 			return fmt.Errorf("want %d to %d characters", low, high)
+		case d.Value == "DIR" && s == "": // probably a variable of the shell that is not set
+			return errors.New("want a folder")
 		}
 		field.SetString(s)
 		return nil

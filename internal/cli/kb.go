@@ -135,7 +135,7 @@ func openLocal(ctx context.Context, v *invocation, data string, stored *storeFla
 		}
 	}
 	if f.Store != nil && use.work {
-		if err := v.connect(ctx, f); err != nil {
+		if err := v.connect(ctx, f, nil); err != nil {
 			return nil, err
 		}
 	}

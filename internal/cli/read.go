@@ -83,7 +83,7 @@ func (v *invocation) runRead(ctx context.Context, d *folders, o *readCommand) er
 	if v.given("from") {
 		in.From = new(int64(o.From))
 	}
-	piece, err := d.readFirst(ctx, o.Document, in)
+	piece, err := d.readFirst(ctx, v.expand(o.Document), in)
 	if err != nil {
 		return err
 	}

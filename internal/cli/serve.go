@@ -51,11 +51,8 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 		sources[i] = src.Source
 	}
 	if f.Store != nil {
-		if err := v.connect(ctx, f); err != nil {
+		if err := v.connect(ctx, f, serving.Indexed(sources)); err != nil {
 			return err
-		}
-		if err := claimSources(ctx, f, serving.Indexed(sources)); err != nil && !errkind.Retryable(err) {
-			return err // otherwise, they are claimed before they are indexed
 		}
 	}
 	if err := auditOutside(string(o.Audit), sources); err != nil {

@@ -221,9 +221,8 @@ func (o *serveFlags) add(v *invocation, arg string) error {
 			"Check the variable or the quotes in the command."}
 	}
 	src := o.Next
-	src.path, src.Description = v.expand(arg), strings.TrimSpace(src.Description)
-	if kind, rest := source.KindOf(arg); kind != source.Indexed {
-		src.path = strings.TrimSuffix(arg, rest) + v.expand(rest)
+	src.path, src.Description = v.expandSource(arg), strings.TrimSpace(src.Description)
+	if kind, _ := source.KindOf(arg); kind != source.Indexed {
 		if flag := src.ofIndexed(); flag != "" {
 			return v.usagef("%s: %s is not indexed, so the flag has no effect", flag, sanitize.Escape(arg))
 		}

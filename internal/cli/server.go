@@ -35,8 +35,8 @@ const (
 
 // The time limits for the request of a client whose server cannot start.
 const (
-	clientTime = 3 * time.Second // on stdio: a client sends it at once
-	strayTime  = time.Second     // over HTTP: there is probably no client
+	clientTime = 30 * time.Second // on stdio: some clients take long until they send it
+	strayTime  = time.Second      // over HTTP: there is probably no client
 )
 
 // A server runs one of the servers of the program: on standard input and output, or
@@ -45,7 +45,6 @@ type server struct {
 	*invocation
 	log   *slog.Logger
 	lines *terminal.Lines // stderr
-	stdio bool
 
 	mcp  *mcpserver.Server // nil if the server is not one of MCP
 	path string            // of MCP, or "" if the server is not one of MCP
@@ -84,7 +83,8 @@ func splitAddress(addr string) (host string, port int, err error) {
 // newServer returns a server that logs to stderr and, over HTTP, listens on an
 // address.
 func (v *invocation) newServer(transport, addr string, l level, token token, o httpFlags) (s *server, err error) {
-	s = &server{invocation: v, stdio: transport == "stdio", lines: terminal.NewLines(v.stderr, nil)}
+	v.stdio = transport == "stdio"
+	s = &server{invocation: v, lines: terminal.NewLines(v.stderr, nil)}
 	v.stderr = s.lines // all output must clear a progress bar first
 	s.log = slog.New(terminal.NewHandler(s.lines, l.level()))
 	s.guard = httpguard.Options{Token: string(token), AllowedHosts: o.AllowHost, AllowedOrigins: o.AllowOrigin,
@@ -250,7 +250,7 @@ func (v *invocation) refuseClient(ctx context.Context, f *flagSet, args []string
 			return
 		}
 	}
-	if in, ok := v.stdin.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+	if v.stdinIsTerminal() {
 		return
 	}
 	text := v.name + " cannot start: " + boundLines(message(err))
@@ -262,7 +262,7 @@ func (v *invocation) refuseClient(ctx context.Context, f *flagSet, args []string
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text)
+	mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text, limit == strayTime)
 }
 
 // stdioAdvice is for clients that start a server over HTTP and send requests to
@@ -279,7 +279,13 @@ func (v *invocation) refuseStray(ctx context.Context, url string) {
 	v.served = true
 	text := fmt.Sprintf("%s listens on %s and not on standard input. %s. Or connect to that address", v.name, url,
 		stdioAdvice)
-	go mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text) // ends with ctx, except for a pending read
+	go mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text, true) // ends with ctx, except for a pending read
+}
+
+// stdinIsTerminal reports whether stdin is a terminal, and not the output of a client.
+func (v *invocation) stdinIsTerminal() bool {
+	in, ok := v.stdin.(*os.File)
+	return ok && term.IsTerminal(int(in.Fd()))
 }
 
 // stdinIsPipe reports whether stdin is a pipe, or the socket that some programs

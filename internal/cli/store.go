@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/knowhow-mcp/knowhow/internal/datafolder"
+	"github.com/knowhow-mcp/knowhow/internal/document"
 	"github.com/knowhow-mcp/knowhow/internal/errkind"
 	"github.com/knowhow-mcp/knowhow/internal/opensearch"
 	"github.com/knowhow-mcp/knowhow/internal/terminal"
@@ -81,11 +83,35 @@ func (o *storeFlags) moved(m datafolder.Model, move opensearch.Move, log *slog.L
 	return s, explainStore(err)
 }
 
-// connect connects a server to the store of its data folder. If that may succeed later,
-// it prints a warning: what is accepted meanwhile waits in the queue. Otherwise it
-// returns the error.
-func (v *invocation) connect(ctx context.Context, f *datafolder.Folder) error {
-	switch err := explainStore(f.Store.Open(ctx)); {
+// connectTime is how long a server that starts waits for its store. Clients wait not much
+// longer for the answer to initialize.
+const connectTime = 10 * time.Second
+
+// connect connects a server to the store of its data folder, and records there that the
+// folder indexes sources. If that may succeed later, it prints a warning: what is accepted
+// meanwhile waits in the queue, and sources are recorded before they are indexed.
+// Otherwise it returns the error: errClientGone if the client of a server on stdio did not
+// wait.
+func (v *invocation) connect(ctx context.Context, f *datafolder.Folder, sources []document.Source) error {
+	limited, end := context.WithTimeout(ctx, connectTime)
+	defer end()
+	waiting, stop := v.whileClient(limited)
+	defer stop()
+	err := explainStore(f.Store.Open(waiting))
+	opened := err == nil
+	if opened {
+		err = claimSources(waiting, f, sources)
+	}
+	if err != nil {
+		switch cause := context.Cause(waiting); {
+		case cause == errClientGone:
+			return errClientGone
+		case cause == context.DeadlineExceeded && ctx.Err() == nil:
+			err = fmt.Errorf("the store has not answered for %v: %w", connectTime, errkind.Timeout)
+		}
+	}
+	switch {
+	case errkind.Retryable(err) && opened:
 	case errkind.Retryable(err):
 		v.warn(errkind.Message(err) + "; new documents wait in the queue until it answers")
 	case err != nil:

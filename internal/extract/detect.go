@@ -21,10 +21,13 @@ const sniffLen = 512
 
 // formatOf determines the format by magic numbers, the media type from the
 // origin, the extension of the name, and whether the bytes look like text, in
-// this order.
+// this order. That of a typed text is the media type alone.
 func formatOf(in Input) (format, error) {
-	head := in.Data[:min(len(in.Data), sniffLen)]
 	media := plain.MediaType(in.MediaType)
+	if in.Typed {
+		return byMedia[media], nil
+	}
+	head := in.Data[:min(len(in.Data), sniffLen)]
 	ext := extension(in.Name)
 	if f, ok := byMagic(in.Data, head, ext, media); ok {
 		if f.kind == unreadFile {

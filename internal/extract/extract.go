@@ -44,6 +44,10 @@ type Input struct {
 
 	Data []byte // not modified
 
+	// Typed says that Data is a text of the type that MediaType declares, whatever
+	// its first bytes look like, as if a person typed it.
+	Typed bool
+
 	// Verbatim keeps the line ends, blank lines and trailing blanks of plain
 	// text, and the front matter of Markdown with the media type "text/plain".
 	Verbatim bool

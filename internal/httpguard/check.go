@@ -109,7 +109,7 @@ func (s *Server) originAllowed(r *http.Request) bool {
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 			return false
 		}
-		if !s.own(u, r.Host) {
+		if !s.own(u, r) {
 			return false
 		}
 	}
@@ -139,15 +139,29 @@ func validPort(u *url.URL) bool {
 	return u.Port() == "" || err == nil && n >= 1 && n <= 65535
 }
 
-// own reports whether an origin is that of this listener, which was reached as
-// host: by an address or an allowed name, because any other name could belong
-// to the page's author. The names of this machine are one host, but another port
-// of it is another server, whose pages are foreign.
-func (s *Server) own(origin *url.URL, host string) bool {
-	if Loopback(origin.Host) && Loopback(host) {
-		return origin.Port() == (&url.URL{Host: host}).Port()
+// own reports whether an origin is that of this listener, which a request reached as
+// its Host: by an address or an allowed name, because any other name could belong
+// to the page's author. Of this machine's names, localhost and the address of the
+// listener are one host; at another address, another port or with another scheme
+// there is another server, whose pages are foreign.
+func (s *Server) own(origin *url.URL, r *http.Request) bool {
+	same := strings.EqualFold(origin.Host, r.Host)
+	switch {
+	case same && s.hostListed(r.Host): // perhaps through a proxy with TLS
+		return true
+	case Loopback(origin.Host) && Loopback(r.Host):
+		here := same || strings.EqualFold(origin.Hostname(), "localhost") || origin.Hostname() == localIP(r)
+		return here && origin.Port() == (&url.URL{Host: r.Host}).Port() && (origin.Scheme == "https") == (s.o.TLS != nil)
 	}
-	return strings.EqualFold(origin.Host, host) && (net.ParseIP(hostname(host)) != nil || s.hostListed(host))
+	return same && net.ParseIP(hostname(r.Host)) != nil
+}
+
+// localIP returns the address of this machine at which a request arrived.
+func localIP(r *http.Request) string {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		return hostname(local.String())
+	}
+	return ""
 }
 
 // siteAllowed reports whether Sec-Fetch-Site is allowed. Browsers send this

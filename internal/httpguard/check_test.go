@@ -52,6 +52,18 @@ func TestChecks(t *testing.T) {
 		{"own page under another name of this machine", local, "Bearer s3cret", "127.0.0.1:7411",
 			"http://localhost:7411",
 			"cross-site", 200},
+		{"own page by an address", local, "Bearer s3cret", "localhost:7411", "http://127.0.0.1:7411", "cross-site", 200},
+		{"own page by an address that is not the listener's", local, "Bearer s3cret", "[::1]:7411", "http://[::1]:7411",
+			"same-origin", 200},
+		{"own page by IPv6", net.IPv6loopback, "Bearer s3cret", "localhost:7411", "http://[::1]:7411", "cross-site", 200},
+		{"page of another address of this machine", local, "Bearer s3cret", "127.0.0.1:7411", "http://[::1]:7411",
+			"cross-site", 403},
+		{"page of another loopback address", local, "Bearer s3cret", "localhost:7411", "http://127.0.0.2:7411",
+			"cross-site", 403},
+		{"page of another scheme", local, "Bearer s3cret", "127.0.0.1:7411", "https://127.0.0.1:7411", "", 403},
+		{"page of another scheme at the default port", local, "Bearer s3cret", "localhost", "https://localhost", "", 403},
+		{"page at an allowed name through a proxy with TLS", local, "Bearer s3cret", "knowhow.local",
+			"https://knowhow.local", "same-origin", 200},
 		{"page of another port of this machine", local, "Bearer s3cret", "localhost:7411", "http://localhost:8080",
 			"same-site", 403},
 		{"page of the default port of this machine", local, "Bearer s3cret", "localhost:7411", "http://localhost",
@@ -100,6 +112,20 @@ func TestChecks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// With TLS, the pages of the server have the scheme https.
+func TestOriginWithTLS(t *testing.T) {
+	for origin, want := range map[string]int{"https://localhost:7411": 200, "https://127.0.0.1:7411": 200,
+		"http://localhost:7411": 403, "https://localhost": 403} {
+		r := newRequest("POST", "/")
+		r.Host = "localhost:7411"
+		r.Header.Set("Origin", origin)
+		o := httpguard.Options{TLS: new(httpguard.Certificate), Routes: everything(named("page"))}
+		if w := answer(o, r); w.Code != want {
+			t.Errorf("a request from %s = %d, want %d", origin, w.Code, want)
+		}
+	}
 }
 
 func TestTwoOrigins(t *testing.T) {

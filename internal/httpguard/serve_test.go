@@ -74,7 +74,11 @@ func TestSlowClients(t *testing.T) {
 				o := way(httpguard.Options{Token: "s3cret", Routes: routes})
 				s := serve(t, o)
 				start := time.Now()
-				status, body := s.exchange(t, tc.sent)
+				sent := tc.sent
+				if o.TLS != nil {
+					sent = strings.ReplaceAll(sent, "http://localhost", "https://localhost")
+				}
+				status, body := s.exchange(t, sent)
 				if took := time.Since(start); status != tc.status || took != tc.after {
 					t.Errorf("answered %d %s after %v, want %d after %v", status, body, took, tc.status,
 						tc.after)

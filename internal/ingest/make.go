@@ -16,8 +16,7 @@ import (
 // files that another version has read are read again.
 const ReaderVersion = 5
 
-// Make returns the document for data: the bytes of a file, a note, an upload or
-// a web page. known contains the metadata of the document: at least Label and
+// Make returns the document for data: the bytes of a file, an upload or a web page. known contains the metadata of the document: at least Label and
 // Path, whose extension determines the format, and MIMEType if the origin
 // declared it, as in a Content-Type header.
 //
@@ -27,13 +26,25 @@ const ReaderVersion = 5
 //
 // It uses neither disk nor network, and stops soon after ctx is done. Errors
 // are those of [extract.Extract].
-func Make(ctx context.Context, data []byte, known document.Document) (d *document.Document, err error) {
+func Make(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
+	return makeOne(ctx, extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}, known)
+}
+
+// MakeNote returns the document for a note, a text in Markdown. Its format is never
+// determined by its bytes: a note may begin like a file of another format. See [Make]
+// for known and the errors.
+func MakeNote(ctx context.Context, text string, known document.Document) (*document.Document, error) {
+	return makeOne(ctx, extract.Input{Name: known.Path, MediaType: "text/markdown; charset=utf-8", Data: []byte(text),
+		Typed: true}, known)
+}
+
+func makeOne(ctx context.Context, in extract.Input, known document.Document) (d *document.Document, err error) {
 	defer recovered(&err)
-	text, err := extract.Extract(ctx, extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data})
+	text, err := extract.Extract(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	return newDocument(known, text, int64(len(data))), nil
+	return newDocument(known, text, int64(len(in.Data))), nil
 }
 
 // MakeAll returns the documents for a file of a source: more than one for a mailbox

@@ -88,11 +88,14 @@ func checkText(text string, maxSize int64) error {
 	case int64(len(text)) > maxSize:
 		return fmt.Errorf("the text has %d bytes, at most %d are accepted: shorten it: %w", len(text), maxSize,
 			errkind.TooLarge)
-	case strings.TrimSpace(text) == "" || !utf8.ValidString(text):
+	case strings.TrimFunc(text, blank) == "" || !utf8.ValidString(text):
 		return &errkind.Argument{Name: "text", Value: text, Want: "a text in UTF-8 that is not blank"}
 	}
 	return nil
 }
+
+// blank reports whether r leaves a text blank: control characters are removed from it.
+func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\ufeff' }
 
 func (c *NoteChange) check(maxSize int64) error {
 	if c.Text == nil && c.Title == nil {

@@ -535,7 +535,7 @@ func retryConflicts(f func() error) error {
 // first heading or the first line. known has the fields that Make does not set.
 func makeNote(ctx context.Context, text, title string, known document.Document) (*document.Document, error) {
 	const name = "note.md"
-	made, err := ingest.Make(ctx, []byte(text), document.Document{ID: known.ID, Label: known.Label, Path: name,
+	made, err := ingest.MakeNote(ctx, text, document.Document{ID: known.ID, Label: known.Label, Path: name,
 		Title: title, Type: TypeNote, SourcePath: known.SourcePath, Tags: known.Tags})
 	if err != nil {
 		return nil, err

@@ -32,17 +32,17 @@ const closeTime = 100 * time.Millisecond
 // A conn is one connection to a client: a pair of pipes, the HTTP requests of a
 // session, the stream of the older transport, or one request of 2026-07-28.
 // Incoming messages are passed to take and deliver; outgoing messages are
-// passed to a sink. All requests pass through the SDK, for which a conn is an
-// [mcp.Connection].
+// passed to a sink. All requests pass through the SDK, for which the links of a conn
+// are connections.
 type conn struct {
 	server *Server
 	id     string        // Mcp-Session-Id; "" if there are no sessions
 	grace  time.Duration // how long a request may precede notifications/initialized
 	alone  sink          // receives messages while no request waits for them; nil drops them
 
-	connect  sync.Once
-	sdk      *mcp.ServerSession   // the SDK's session, after connect
-	incoming chan jsonrpc.Message // to the SDK
+	linking sync.Mutex // guards what follows
+	links   []*link    // the last one receives the messages
+	shaken  bool       // initialize was passed to it
 
 	ready   chan struct{}  // closed by notifications/initialized
 	opens   sync.Once      // guards the closing of ready
@@ -95,8 +95,8 @@ type item struct {
 }
 
 func newConn(s *Server, id string, grace time.Duration) *conn {
-	return &conn{server: s, id: id, grace: grace, incoming: make(chan jsonrpc.Message), ready: make(chan struct{}),
-		closed: make(chan struct{}), calls: map[jsonrpc.ID]*call{}}
+	return &conn{server: s, id: id, grace: grace, ready: make(chan struct{}), closed: make(chan struct{}),
+		calls: map[jsonrpc.ID]*call{}}
 }
 
 type connKey struct{}
@@ -108,8 +108,26 @@ func connFrom(ctx context.Context) *conn {
 	return c
 }
 
+// A link connects a conn with a session of the SDK, for which it is an
+// [mcp.Connection].
+type link struct {
+	*conn
+	session  *mcp.ServerSession
+	incoming chan jsonrpc.Message // to the session
+}
+
 // Connect implements [mcp.Transport].
-func (c *conn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+func (l *link) Connect(context.Context) (mcp.Connection, error) { return l, nil }
+
+// Read returns the next message for the SDK.
+func (l *link) Read(context.Context) (jsonrpc.Message, error) {
+	select {
+	case <-l.closed:
+		return nil, io.EOF
+	case m := <-l.incoming:
+		return m, nil
+	}
+}
 
 // SessionID implements [mcp.Connection].
 func (c *conn) SessionID() string { return c.id }
@@ -118,16 +136,6 @@ func (c *conn) SessionID() string { return c.id }
 func (c *conn) Close() error {
 	c.closes.Do(func() { close(c.closed) })
 	return nil
-}
-
-// Read returns the next message for the SDK.
-func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
-	select {
-	case <-c.closed:
-		return nil, io.EOF
-	case m := <-c.incoming:
-		return m, nil
-	}
 }
 
 // Write sends a message of the SDK.
@@ -229,13 +237,26 @@ func (c *conn) deliver(ctx context.Context, g *group) {
 
 // pass passes a message to the SDK.
 func (c *conn) pass(ctx context.Context, m jsonrpc.Message) {
-	c.connect.Do(func() {
-		c.sdk, _ = c.server.sdk.Connect(ctx, c, nil) // the only error is that of our Connect
-	})
 	select {
-	case c.incoming <- m:
+	case c.linkFor(ctx, m).incoming <- m:
 	case <-c.closed:
 	}
+}
+
+// linkFor returns the link for a message. The first initialize gets a new one: a
+// session of the SDK that has received a request of 2026-07-28 refuses it.
+func (c *conn) linkFor(ctx context.Context, m jsonrpc.Message) *link {
+	r, ok := m.(*jsonrpc.Request)
+	handshake := ok && r.Method == methodInitialize
+	c.linking.Lock()
+	defer c.linking.Unlock()
+	if len(c.links) == 0 || handshake && !c.shaken {
+		l := &link{conn: c, incoming: make(chan jsonrpc.Message)}
+		l.session, _ = c.server.sdk.Connect(ctx, l, nil) // the only error is that of our Connect
+		c.links = append(c.links, l)
+	}
+	c.shaken = c.shaken || handshake
+	return c.links[len(c.links)-1]
 }
 
 // fail answers a call with an error.
@@ -487,9 +508,11 @@ func (c *conn) end(ctx context.Context) {
 	go func() {
 		defer close(done)
 		c.running.Wait()
-		c.connect.Do(func() {}) // waits for a connect in progress
-		if c.sdk != nil {
-			_ = c.sdk.Wait() // the reason for its end is not relevant
+		c.linking.Lock()
+		links := c.links
+		c.linking.Unlock()
+		for _, l := range links {
+			_ = l.session.Wait() // the reason for its end is not relevant
 		}
 	}()
 	select {

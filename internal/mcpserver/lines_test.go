@@ -41,11 +41,12 @@ func TestReadLines(t *testing.T) {
 		{"a last line without its newline", "a\nb", 10, []string{"a\n", "b"}},
 		{"blank lines", "\n \na\n\t\r\n", 10, []string{"a\n"}},
 		{"a byte order mark", "\uFEFFa\n\uFEFFb\n", 10, []string{"a\n", "\uFEFFb\n"}},
-		{"just short enough", "12345678\nb\n", 9, []string{"12345678\n", "b\n"}},
-		{"too long", "123456789\nb\n", 9, []string{"TOO LONG", "b\n"}},
+		{"just short enough", "123456789\nb\n", 9, []string{"123456789\n", "b\n"}},
+		{"just short enough at the end", "a\n123456789", 9, []string{"a\n", "123456789"}},
+		{"too long", "1234567890\nb\n", 9, []string{"TOO LONG", "b\n"}},
 		{"too long at the end", "a\n1234567890", 9, []string{"a\n", "TOO LONG"}},
-		{"long", long + "\na\n", 100_001, []string{long + "\n", "a\n"}},
-		{"long and too long", long + "\na\n", 100_000, []string{"TOO LONG", "a\n"}},
+		{"long", long + "\na\n", 100_000, []string{long + "\n", "a\n"}},
+		{"long and too long", long + "\na\n", 99_999, []string{"TOO LONG", "a\n"}},
 	} {
 		for name, r := range map[string]io.Reader{"at once": strings.NewReader(tc.in),
 			"in bytes": iotest.OneByteReader(strings.NewReader(tc.in))} {
@@ -87,7 +88,7 @@ func FuzzReadLines(f *testing.F) {
 		var want []string
 		for _, l := range bytes.SplitAfter(bytes.TrimPrefix(in, []byte("\uFEFF")), []byte("\n")) {
 			switch {
-			case len(l) > limit:
+			case len(bytes.TrimSuffix(l, []byte("\n"))) > limit:
 				want = append(want, "TOO LONG")
 			case len(bytes.TrimSpace(l)) > 0:
 				want = append(want, string(l))

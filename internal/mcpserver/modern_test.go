@@ -92,6 +92,28 @@ func TestModern(t *testing.T) {
 	}
 }
 
+// A client that probes a server on stdio may then choose an older revision.
+func TestModernThenHandshake(t *testing.T) {
+	s := newKit(mcpserver.Options{}).stdio(t)
+	for _, method := range []string{"server/discover", "tools/list"} {
+		if m := s.Call(method, modern(map[string]any{})); m.Error != nil {
+			t.Fatalf("%s = %s", method, m.Raw)
+		}
+	}
+	s.Initialize("2025-06-18")
+	if _, err := s.Tool("echo", nil); err != nil {
+		t.Errorf("a call after the handshake = %v", err)
+	}
+	if m := s.Call("tools/call", modern(map[string]any{"name": "echo"})); !strings.Contains(m.Raw, "resultType") {
+		t.Errorf("a call that names 2026-07-28 = %s, want its result", m.Raw)
+	}
+	m := s.Call("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "t", "version": "1"}})
+	if m.Error == nil || !strings.Contains(m.Error.Message, "duplicate") {
+		t.Errorf("a second handshake = %s, want an error", m.Raw)
+	}
+}
+
 func TestModernRefusals(t *testing.T) {
 	site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{})
 	for _, tc := range []struct {

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 
@@ -10,13 +11,14 @@ import (
 
 // RefuseStdio answers the requests of the client on in with an error, for a
 // program that cannot serve it: of a program that ends, clients show nothing to
-// their users but the answer to initialize. It returns after that answer, when
-// in or ctx ends, or after a line that is not a message of JSON-RPC, and reports
-// whether it answered a request.
+// their users but the answer to initialize. It returns after that answer, or when
+// in or ctx ends. A line that is not a message of JSON-RPC is answered as by
+// ServeStdio. If stray is set, in need not be that of a client, and such a line
+// ends RefuseStdio without an answer.
 //
 // A read of in cannot be interrupted: after the end of ctx, one goroutine reads
 // until in ends.
-func RefuseStdio(ctx context.Context, in io.Reader, out io.Writer, message string) (answered bool) {
+func RefuseStdio(ctx context.Context, in io.Reader, out io.Writer, message string, stray bool) {
 	refusal := newError(codeUnavailable, sentence(message), map[string]any{"code": "NOT_SERVED", "retryable": false})
 	lines, done := make(chan line), make(chan struct{})
 	defer close(done)
@@ -25,30 +27,35 @@ func RefuseStdio(ctx context.Context, in io.Reader, out io.Writer, message strin
 		var l line
 		select {
 		case <-ctx.Done():
-			return answered
+			return
 		case l = <-lines:
 		}
-		if errors.Is(l.err, errTooLong) {
-			continue
+		var p payload
+		switch {
+		case errors.Is(l.err, errTooLong):
+			p.bad = []json.RawMessage{lineTooLong()}
+		case l.err != nil:
+			return
+		default:
+			p = parse(l.data, false)
 		}
-		p := parse(l.data, false)
-		if l.err != nil || len(p.messages) == 0 {
-			return answered
+		if stray && len(p.messages) == 0 {
+			return
 		}
-		initialize := false
+		answers, initialize := p.bad, false
 		for _, m := range p.messages {
-			r, ok := m.(*jsonrpc.Request)
-			if !ok || !r.IsCall() {
-				continue
+			if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+				answers = append(answers, errorResponse(r.ID, refusal))
+				initialize = initialize || r.Method == methodInitialize
 			}
-			if _, err := out.Write(append(errorResponse(r.ID, refusal), '\n')); err != nil {
-				return answered
+		}
+		for _, a := range answers {
+			if _, err := out.Write(append(a, '\n')); err != nil {
+				return
 			}
-			answered = true
-			initialize = initialize || r.Method == methodInitialize
 		}
 		if initialize {
-			return answered
+			return
 		}
 	}
 }

@@ -3,6 +3,7 @@ package mcpserver_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -21,42 +22,40 @@ func TestRefuseStdio(t *testing.T) {
 	)
 	for _, tc := range []struct {
 		name, in string
-		ids      []any // that are answered
+		stray    bool
+		want     string // ids and codes of the answers
 	}{
-		{"initialize", initialize + "\n" + initialize + "\n", []any{7.0}},
-		{"after others", "\n" + discover + "\n" + note + "\n" + initialize + "\n", []any{"d", 7.0}},
-		{"no newline", initialize, []any{7.0}},
-		{"nothing", "", nil},
-		{"no message", "hello\n" + initialize + "\n", nil},
-		{"too long", strings.Repeat("x", 17<<20) + "\n" + initialize + "\n", []any{7.0}},
+		{"initialize", initialize + "\n" + initialize + "\n", false, "7 -31503\n"},
+		{"after others", "\n" + discover + "\n" + note + "\n" + initialize + "\n", true, "\"d\" -31503\n7 -31503\n"},
+		{"no newline", initialize, true, "7 -31503\n"},
+		{"nothing", "", false, ""},
+		{"no JSON", "hello\n" + initialize + "\n", false, "null -32700\n7 -31503\n"},
+		{"no message", `{"jsonrpc":"2.0","id":null,"method":"ping"}` + "\n" + initialize, false,
+			"null -32600\n7 -31503\n"},
+		{"no client", "hello\n" + initialize + "\n", true, ""},
+		{"too long", strings.Repeat("x", 17<<20) + "\n" + initialize + "\n", false, "null -32600\n7 -31503\n"},
+		{"no client, too long", strings.Repeat("x", 17<<20) + "\n" + initialize + "\n", true, ""},
 	} {
 		var out strings.Builder
-		answered := mcpserver.RefuseStdio(t.Context(), strings.NewReader(tc.in), &out,
-			"cannot\nstart\x1b\u202e: do this")
-		if answered != (len(tc.ids) > 0) {
-			t.Errorf("%s: RefuseStdio() = %v, want %v", tc.name, answered, !answered)
-		}
-		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-		if out.Len() == 0 {
-			lines = nil
-		}
-		if len(lines) != len(tc.ids) {
-			t.Errorf("%s: answers %q, want %d", tc.name, out.String(), len(tc.ids))
-			continue
-		}
-		for i, line := range lines {
+		mcpserver.RefuseStdio(t.Context(), strings.NewReader(tc.in), &out, "cannot\nstart\x1b\u202e: do this", tc.stray)
+		got := ""
+		for line := range strings.Lines(out.String()) {
 			var m struct {
-				ID    any
+				ID    json.RawMessage
 				Error struct {
 					Code    int
 					Message string
 					Data    struct{ Retryable *bool }
 				}
 			}
-			if err := json.Unmarshal([]byte(line), &m); err != nil || m.ID != tc.ids[i] || m.Error.Code != -31503 ||
-				m.Error.Message != "cannot start: do this" || m.Error.Data.Retryable == nil || *m.Error.Data.Retryable {
-				t.Errorf("%s: answer %s, want the error for id %v", tc.name, line, tc.ids[i])
+			if err := json.Unmarshal([]byte(line), &m); err != nil || m.Error.Code == -31503 &&
+				(m.Error.Message != "cannot start: do this" || m.Error.Data.Retryable == nil || *m.Error.Data.Retryable) {
+				t.Errorf("%s: answer %s, want the error", tc.name, line)
 			}
+			got += fmt.Sprintln(string(m.ID), m.Error.Code)
+		}
+		if got != tc.want {
+			t.Errorf("%s: answers %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }
@@ -67,9 +66,7 @@ func TestRefuseStdioEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // virtual
 		defer cancel()
 		in, client := io.Pipe()
-		if mcpserver.RefuseStdio(ctx, in, io.Discard, "no") {
-			t.Error("RefuseStdio() = true, want false without a request")
-		}
+		mcpserver.RefuseStdio(ctx, in, io.Discard, "no", false)
 		client.Close()
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxLine is the maximum length of a message on stdio, in bytes.
+// maxLine is the maximum length of a line on stdio without its newline, in bytes.
 const maxLine = 16 << 20
 
 // drainTime is how long the end of stdio waits for the answers to running
@@ -41,8 +41,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		case l := <-lines:
 			switch {
 			case errors.Is(l.err, errTooLong):
-				to.send(errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes",
-					maxLine)), 0, true)
+				to.send(lineTooLong(), 0, true)
 			case l.err != nil: // clients disconnect by closing the input
 				reading = false
 			default:
@@ -55,6 +54,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	c.drain(drain)
 	c.end(context.Background())
 	return nil
+}
+
+// lineTooLong returns the answer to a line of more than maxLine bytes.
+func lineTooLong() json.RawMessage {
+	return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes", maxLine))
 }
 
 // receiveLine handles the messages of a line.
@@ -108,7 +112,7 @@ type line struct {
 	err  error  // errTooLong is followed by more lines, other errors are not
 }
 
-// readLines sends the lines of r, of at most limit bytes, until r ends, which
+// readLines sends the lines of r, of at most limit bytes without the newline, until r ends, which
 // is the error of the last line, or done is closed. It skips a byte order mark
 // at the start.
 func readLines(r io.Reader, limit int, lines chan<- line, done <-chan struct{}) {
@@ -132,14 +136,15 @@ func readLines(r io.Reader, limit int, lines chan<- line, done <-chan struct{}) 
 	}
 }
 
-// readLine returns the next line. A line of more than limit bytes is skipped
-// and not stored.
+// readLine returns the next line. A line of more than limit bytes before its newline
+// is skipped and not stored.
 func readLine(br *bufio.Reader, limit int) ([]byte, error) {
 	var data []byte
 	tooLong := false
 	for {
 		part, err := br.ReadSlice('\n')
-		if tooLong = tooLong || len(data)+len(part) > limit; tooLong {
+		length := len(data) + len(bytes.TrimSuffix(part, []byte("\n")))
+		if tooLong = tooLong || length > limit; tooLong {
 			data = nil
 		} else {
 			data = append(data, part...)

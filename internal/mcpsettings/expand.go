@@ -147,6 +147,16 @@ func (x *expander) expand(s string) string {
 	return b.String()
 }
 
+// path is expand for a path. A "~" at its start stands for the home folder.
+func (x *expander) path(s string) string {
+	s = x.expand(s)
+	rest, ok := strings.CutPrefix(s, "~")
+	if !ok || rest != "" && !os.IsPathSeparator(rest[0]) {
+		return s
+	}
+	return filepath.Join(x.value(piece{name: "userHome"}), rest)
+}
+
 // value returns the value of a placeholder.
 func (x *expander) value(p piece) string {
 	name := p.name

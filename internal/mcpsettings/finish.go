@@ -56,7 +56,7 @@ func (d *decoder) finish(r *draft, x *expander) (Server, error) {
 		return Server{}, err
 	}
 	s := r.server
-	s.Command, s.Dir, s.URL = x.expand(s.Command), x.expand(s.Dir), x.expand(s.URL)
+	s.Command, s.Dir, s.URL = x.path(s.Command), x.path(s.Dir), x.expand(s.URL)
 	s.Args = slices.Clone(s.Args)
 	for i, a := range s.Args {
 		s.Args[i] = x.expand(a)

@@ -222,6 +222,23 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// The paths of a server may begin with the home folder.
+func TestHome(t *testing.T) {
+	got := one(t, `{"command":"~/bin/a","args":["~/x"],"env":{"E":"~/x"},"cwd":"~/"}`)
+	home := filepath.FromSlash("/home/ann")
+	want := mcpsettings.Server{ID: "s", Transport: "stdio", Command: filepath.Join(home, "bin", "a"),
+		Args: []string{"~/x"}, Env: map[string]string{"E": "~/x"}, Dir: home, Expanded: []string{"HOME"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the server differs (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"~", "~/a"} {
+		if got := one(t, `{"command":"~you/a","cwd":"`+name+`/~"}`); got.Command != "~you/a" ||
+			got.Dir != filepath.Join(home, name[1:], "~") {
+			t.Errorf("the command is %q in %q", got.Command, got.Dir)
+		}
+	}
+}
+
 func TestProblems(t *testing.T) {
 	for _, tc := range []struct{ entry, want string }{
 		{`{"command":"${NO}"}`, `the environment variable NO is not set; set it, or write ${NAME:-default}`},

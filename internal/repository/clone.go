@@ -22,8 +22,11 @@ import (
 const (
 	ref = "refs/knowhow/head" // the branch that is followed
 
-	maxOutput = 64 << 10        // bytes of messages of git that are kept
-	stopTime  = 2 * time.Second // for git to end after its context has ended
+	maxOutput = 64 << 10 // bytes of messages of git that are kept
+
+	// stopTime is how long git may take to end after its context has ended. A server
+	// has a second to end. What git then leaves locked is unlocked by the next Update.
+	stopTime = 150 * time.Millisecond
 )
 
 // attributes switch off filters and conversions of character sets, which the
@@ -292,7 +295,7 @@ func (c *Clone) git(ctx context.Context, args ...string) ([]byte, error) {
 	}
 	cmd := exec.CommandContext(ctx, program, append(options, args...)...)
 	cmd.Dir, cmd.Env = c.dir, c.env
-	detach(cmd)
+	kill := detach(cmd)
 	cmd.WaitDelay = stopTime
 	var out bytes.Buffer
 	messages := &sanitize.Tail{Max: maxOutput}
@@ -302,6 +305,7 @@ func (c *Clone) git(ctx context.Context, args ...string) ([]byte, error) {
 		return out.Bytes(), nil
 	}
 	if ctx.Err() != nil {
+		kill()
 		return nil, ctx.Err()
 	}
 	return nil, c.failure(args[0], messages.String(), err)

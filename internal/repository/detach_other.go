@@ -5,4 +5,4 @@ package repository
 import "os/exec"
 
 // detach does nothing: without a console window, git cannot ask a question.
-func detach(*exec.Cmd) {}
+func detach(*exec.Cmd) (kill func()) { return func() {} }

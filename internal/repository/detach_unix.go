@@ -8,8 +8,14 @@ import (
 )
 
 // detach lets git and the programs that it starts run without a terminal, so that
-// none can ask a question, and end together.
-func detach(cmd *exec.Cmd) {
+// none can ask a question, and end together. kill ends those of them that ignore the
+// request to end; it must be called after cmd has run.
+func detach(cmd *exec.Cmd) (kill func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	return func() {
+		if cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error means that all have ended
+		}
+	}
 }

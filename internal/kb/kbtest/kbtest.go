@@ -24,9 +24,9 @@ import (
 // and closes the base with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) kb.Base) {
 	for name, f := range map[string]func(*testing.T, kb.Base){
-		"Note": testNote, "NoteAgain": testNoteAgain, "File": testFile, "Chunks": testChunks, "Replace": testReplace,
-		"Formats": testFormats,
-		"Search":  testSearch, "Pages": testPages, "Crowd": testCrowd, "Tags": testTags, "Collections": testCollections,
+		"Note": testNote, "NoteAgain": testNoteAgain, "NoteText": testNoteText, "File": testFile,
+		"Chunks": testChunks, "Replace": testReplace, "Formats": testFormats,
+		"Search": testSearch, "Pages": testPages, "Crowd": testCrowd, "Tags": testTags, "Collections": testCollections,
 		"Update": testUpdate, "Delete": testDelete,
 		"Lists": testLists, "Jobs": testJobs, "FailedJob": testFailedJob, "Uploads": testUploads,
 		"Refusals": testRefusals,
@@ -152,6 +152,49 @@ func testNoteAgain(t *testing.T, b kb.Base) {
 	slices.Sort(ids)
 	if n := len(slices.Compact(ids)); n != 4 {
 		t.Errorf("%d documents, want 4", n)
+	}
+}
+
+// testNoteText checks that a note is a text, whatever file it begins like.
+func testNoteText(t *testing.T, b kb.Base) {
+	changed := Note(t, b, "To be changed.")
+	for _, c := range []struct{ text, want string }{ // want is text if it is ""
+		{text: "GIF89a is the header of GIF files"},
+		{text: "%PDF-1.7 is how PDF files begin"},
+		{text: "%!PS-Adobe notes"},
+		{text: "{\\rtf1 is how RTF begins"},
+		{text: "BZh91 compressed"},
+		{text: "wOFF"},
+		{text: "!<arch>\nis how archives begin"},
+		{text: "MZ means Mozambique"},
+		{text: "From alice Mon Jan 1 00:00:00 2024\nSubject: a mailbox\n\nwith a body"},
+		{text: "<!DOCTYPE html><title>a page</title><p>of text"},
+		{text: "PK\x03\x04 begins a ZIP archive", want: "PK begins a ZIP archive"},
+		{text: "PK\x03\x04", want: "PK"},
+		{text: "\x1f\u008b is gzip", want: " is gzip"},
+		{text: "\x1b$B is kept", want: "$B is kept"},
+		{text: "a\x00b\x01\x02\x03\x04\x05", want: "ab"},
+		{text: strings.Repeat("a\x00", 300), want: strings.Repeat("a", 300)},
+	} {
+		want := c.want
+		if want == "" {
+			want = c.text
+		}
+		if got := textOf(Note(t, b, c.text)); got != want {
+			t.Errorf("the text of the note %q is %q, want %q", c.text, got, want)
+		}
+		d, err := b.UpdateNote(t.Context(), changed.ID, kb.NoteChange{Text: &c.text})
+		if err != nil {
+			t.Errorf("UpdateNote(%q) = %v", c.text, err)
+		} else if got := textOf(d); got != want {
+			t.Errorf("the text of the note changed to %q is %q, want %q", c.text, got, want)
+		}
+	}
+	for _, text := range []string{"\x00", "\ufeff \x01\n"} { // nothing remains of it
+		_, err := b.AddNote(t.Context(), kb.Note{Text: text})
+		refused(t, fmt.Sprintf("note %q", text), err, errkind.Invalid)
+		_, err = b.UpdateNote(t.Context(), changed.ID, kb.NoteChange{Text: &text})
+		refused(t, fmt.Sprintf("change to %q", text), err, errkind.Invalid)
 	}
 }
 
