@@ -39,6 +39,7 @@ type chat struct {
 	send   func(line string, wait bool) []string
 	late   sync.WaitGroup // messages over HTTP that are not waited for
 	heard  chan string    // what comes on the stream; nil before @listen
+	said   chan string    // the first lines on standard error of a server on stdio
 	header http.Header    // of later messages over HTTP
 	base   string         // URL of the server over HTTP
 	path   string         // that messages are posted to
@@ -67,6 +68,7 @@ type chat struct {
 //	@header K: V     sets a header; an empty value removes it
 //	@listen          opens the stream of what the server sends by itself; what comes on it is printed
 //	@heard TEXT      waits until TEXT has come on it
+//	@said TEXT       waits until a server on stdio has printed a line with TEXT on standard error
 //	@get PATH        prints status and body of GET PATH
 //	@send METHOD PATH JSON   prints status and body of such a request
 //	@done PATH [TEXT]   waits until the job at a path of the engine API has ended, or until the answer has TEXT
@@ -151,6 +153,13 @@ func (c *chat) line(line string) {
 			}
 		}
 		log.Fatalf("mcpchat: the stream ended without %s", rest)
+	case word == "@said":
+		for l := range c.said {
+			if strings.Contains(l, rest) {
+				return
+			}
+		}
+		log.Fatalf("mcpchat: the server ended without a line with %s", rest)
 	case word == "@get":
 		resp, err := http.Get(c.base + rest)
 		check(err)
@@ -317,12 +326,25 @@ func expects(message string) (id any, ok bool) {
 
 // startStdio starts a server on its standard streams.
 func (c *chat) startStdio(cmd *exec.Cmd) (end func() error) {
-	cmd.Stderr = os.Stderr
+	errs, err := cmd.StderrPipe()
+	check(err)
 	in, err := cmd.StdinPipe()
 	check(err)
 	out, err := cmd.StdoutPipe()
 	check(err)
 	check(cmd.Start())
+	c.said = make(chan string, 100)
+	var printing sync.WaitGroup
+	printing.Go(func() {
+		defer close(c.said)
+		for said := bufio.NewScanner(errs); said.Scan(); {
+			fmt.Fprintln(os.Stderr, said.Text())
+			select {
+			case c.said <- said.Text():
+			default: // no script waits for so many lines
+			}
+		}
+	})
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 32<<20)
 	c.send = func(message string, wait bool) (answers []string) {
@@ -343,6 +365,7 @@ func (c *chat) startStdio(cmd *exec.Cmd) (end func() error) {
 		for lines.Scan() {
 			fmt.Println("after the end:", lines.Text())
 		}
+		printing.Wait()
 		return cmd.Wait()
 	}
 }
