@@ -61,24 +61,34 @@ func (v *invocation) hasAdded(s clients.Server) bool {
 }
 
 // remember remembers an entry for a server at a URL. If that fails, it prints a warning:
-// the client can be connected nevertheless. It stays when the entry is removed, because
-// other clients may have one too.
+// the client can be connected nevertheless.
 func (v *invocation) remember(s clients.Server) {
 	if v.hasAdded(s) {
 		return
 	}
-	all := append(v.added(), addedEntry{s.Name, s.URL})
-	data, err := json.Marshal(addedEntries{all[max(0, len(all)-maxAdded):]})
-	if err == nil {
-		err = v.writeAdded(append(data, '\n'))
-	}
-	if err != nil {
+	if err := v.writeAdded(append(v.added(), addedEntry{s.Name, s.URL})); err != nil {
 		v.warn(fmt.Sprintf("%s: the entry is recognized only while its server runs", errkind.Message(err)))
 	}
 }
 
-// writeAdded writes [addedFile].
-func (v *invocation) writeAdded(data []byte) error {
+// forget removes what [invocation.remember] has remembered, so that an entry that
+// somebody else writes is not taken for it.
+func (v *invocation) forget(s clients.Server) {
+	if !v.hasAdded(s) {
+		return
+	}
+	is := func(a addedEntry) bool { return a == addedEntry{s.Name, s.URL} }
+	if err := v.writeAdded(slices.DeleteFunc(v.added(), is)); err != nil {
+		v.warn(errkind.Message(err))
+	}
+}
+
+// writeAdded writes the latest of some entries to [addedFile].
+func (v *invocation) writeAdded(all []addedEntry) error {
+	data, err := json.Marshal(addedEntries{all[max(0, len(all)-maxAdded):]})
+	if err != nil {
+		return err
+	}
 	path, err := v.addedPath()
 	if err != nil {
 		return err
@@ -86,7 +96,7 @@ func (v *invocation) writeAdded(data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	t, err := atomicfile.Prepare(path, data, 0o600)
+	t, err := atomicfile.Prepare(path, append(data, '\n'), 0o600)
 	if err != nil {
 		return err
 	}

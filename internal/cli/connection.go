@@ -264,16 +264,16 @@ func (c *connection) connect(ctx context.Context, client *clients.Client, s clie
 		return s.Name, false, c.print(client, f, verb, entry)
 	}
 	there := clients.Read(s.Name, old)
-	if found && !client.Same(s, old) && !c.isOurs(ctx, there) && (s.URL == "" || s.URL != there.URL) {
+	if found && !client.Same(s, old) && !c.isOurs(ctx, there) {
 		return "", false, &hintError{fmt.Errorf("%s has an entry %q that is not of this program", f.Path, s.Name),
 			"Choose another name with --name. Nothing was changed."}
-	}
-	if s.URL != "" && !c.DryRun {
-		c.remember(s)
 	}
 	if found && client.Same(s, old) {
 		c.say("%s is already connected to %s, as %q in %s.", client.Title, targetOf(s), s.Name, f.Path)
 		return s.Name, false, nil
+	}
+	if s.URL != "" && !c.DryRun {
+		c.remember(s)
 	}
 	was := "" // what is replaced
 	if found {
@@ -557,6 +557,11 @@ func (c *connection) remove(ctx context.Context, client *clients.Client, optiona
 		return err
 	}
 	f.Place.Name = name
+	entry, _, err := configfile.Get(f.Format, data, f.Place)
+	if err != nil {
+		return inFile(f.Path, err)
+	}
+	removed := clients.Read(name, entry)
 	verb := c.usable(client.Verb.Remove(name, f.Scope))
 	undo := func(old []byte) ([]byte, error) {
 		backup, err := configfile.Backup(f.Path)
@@ -592,10 +597,15 @@ func (c *connection) remove(ctx context.Context, client *clients.Client, optiona
 		}
 		if !found {
 			c.say("%s: removed %q", client.Title, name)
+			c.forget(removed)
 			return c.write(ctx, f, func(old []byte) ([]byte, error) { return old, nil }) // for the backup
 		}
 	}
-	return c.change(ctx, client, f, verb, undo, done)
+	if err := c.change(ctx, client, f, verb, undo, done); err != nil || c.DryRun {
+		return err
+	}
+	c.forget(removed)
+	return nil
 }
 
 // chooseEntry returns the name of the entry to remove: the one that the command line

@@ -18,6 +18,7 @@ var errClientGone = errors.New("the client has gone")
 // whileClient returns a context for waiting for others while the server starts. On
 // stdio, it ends with the cause errClientGone soon after the end of standard input.
 // What the client has sent until then is read later. stop must be called.
+// The input is read as long as ctx lasts, which is the context of the server.
 func (v *invocation) whileClient(ctx context.Context) (waiting context.Context, stop func()) {
 	waiting, cancel := context.WithCancelCause(ctx)
 	stop = func() { cancel(nil) }

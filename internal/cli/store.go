@@ -93,10 +93,10 @@ const connectTime = 10 * time.Second
 // Otherwise it returns the error: errClientGone if the client of a server on stdio did not
 // wait.
 func (v *invocation) connect(ctx context.Context, f *datafolder.Folder, sources []document.Source) error {
-	limited, end := context.WithTimeout(ctx, connectTime)
-	defer end()
-	waiting, stop := v.whileClient(limited)
+	client, stop := v.whileClient(ctx)
 	defer stop()
+	waiting, end := context.WithTimeout(client, connectTime)
+	defer end()
 	err := explainStore(f.Store.Open(waiting))
 	opened := err == nil
 	if opened {
