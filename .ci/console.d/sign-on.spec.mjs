@@ -153,7 +153,7 @@ test('tokens are renewed before they expire, and once when they are refused', as
   expect(renewals).toHaveLength(0);
   await page.clock.fastForward('00:05:00'); // Dex's tokens are valid for an hour
   await found(page, 'day');
-  expect(await keptValue(page, 'token')).not.toBe(first);
+  await expect.poll(() => keptValue(page, 'token')).not.toBe(first);
   expect(renewals).toHaveLength(1);
 
   await page.evaluate(() => sessionStorage.setItem('token', sessionStorage.getItem('token').replace(/.{20}$/, 'A'.repeat(20))));

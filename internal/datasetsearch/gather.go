@@ -189,7 +189,8 @@ func (e *evaluator) rank(ctx context.Context, r *retrieval.Request) ([]retrieval
 		}
 		seen[h.Row] = true
 		d := retrieval.Document{Number: h.Row, Score: float64(h.Score), Chunk: h.Chunk, NearChunk: -1, Same: true,
-			Titled: isTitled[h.Row], Complete: m.Complete != nil && h.In(m.Complete)}
+			Titled: isTitled[h.Row], Complete: m.Complete != nil && h.In(m.Complete),
+			Quoted: m.Quoted != nil && h.In(m.Quoted)}
 		if i < retrieval.NearHits && len(r.Plan.Names) > 0 {
 			table, doc := e.c.at(h.Row)
 			key := retrieval.NameKey(e.value(e.c.tables[table], doc, "filename"))

@@ -269,6 +269,26 @@ func TestOnlyDocumentFirst(t *testing.T) {
 	}
 }
 
+// Documents with quoted words of a question are preferred to those that are closer in
+// meaning.
+func TestQuotedBesideMeaning(t *testing.T) {
+	e := &topics{id: "topics"}
+	x := openWith(t, t.TempDir(), e)
+	put(t, x, append(garage(), doc("a", "together.md", "Notes", "The broken car of the harbour is somewhere."),
+		doc("a", "apart.md", "Car repairs", "A car, another car and a vehicle: the automobile is broken, says the harbour."))...)
+	embedAll(t, x, e)
+	for text, want := range map[string]string{`where is the "broken car" of the harbour`: "together.md",
+		"where is the broken car of the harbour": "apart.md"} {
+		q, err := query.Read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := find(t, x, search.Query{Text: q}); got[0] != want {
+			t.Errorf("Search(%q) = %q, want %s first", text, got, want)
+		}
+	}
+}
+
 // A document that is close in meaning is found although many others have words of the
 // question, and it precedes those that have few of them.
 func TestMeaningAmongManyWords(t *testing.T) {

@@ -240,6 +240,7 @@ func (e *evaluator) rank(ctx context.Context, m *matched, r *retrieval.Request) 
 		seen[h.Row] = true
 		d := candidate(h)
 		d.Complete = m.Complete != nil && h.In(m.Complete)
+		d.Quoted = m.Quoted != nil && h.In(m.Quoted)
 		d.Named, d.Same = traits[h.Row].named, traits[h.Row].same
 		d.Titled = slices.ContainsFunc(titled, func(t segment.Hit) bool { return t.Row == h.Row })
 		out = append(out, d)

@@ -182,7 +182,7 @@ func (g *gathering) fuzzy(ctx context.Context, text string, edits int) error {
 func (x *Matcher) Conditions(leaves []*Leaf, except segment.Fields) []passage.Condition {
 	var out []passage.Condition
 	for _, l := range leaves {
-		if l.fields == except {
+		if l.fields == except || len(l.patterns) == 0 && l.match == nil {
 			continue
 		}
 		c := passage.Condition{Match: l.match, Weight: x.Search.WeightOf(l.Leaf)}

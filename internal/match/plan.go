@@ -17,6 +17,7 @@ type Matched struct {
 	Complete      segment.Docs // those with all words that count; nil unless some are enough
 	CompleteCount int          // how many these are
 	Missing       []string     // words of a plain query that no document has
+	Quoted        segment.Docs // those with one of the phrases of the plan; nil if it has none
 }
 
 // Match returns the documents that match a plan that does not ask for everything. within
@@ -55,13 +56,26 @@ func (x *Matcher) Match(ctx context.Context, p *retrieval.Plan, within func(segm
 			return m, err
 		}
 		if i < len(p.Phrases) {
-			for _, l := range f.Leaves {
-				l.patterns = nil
-			}
+			m.addQuoted(f)
 		}
 		m.addLeaves(f.Leaves)
 	}
 	return m, nil
+}
+
+// addQuoted adds what a phrase of the plan matches. Its leaves are no conditions for
+// excerpts.
+func (m *Matched) addQuoted(f Matches) {
+	for _, l := range f.Leaves {
+		l.patterns = nil
+	}
+	switch {
+	case f.Void:
+	case m.Quoted == nil:
+		m.Quoted = f.Docs
+	default:
+		m.Quoted.Or(f.Docs)
+	}
 }
 
 // matchAll finds the documents with all words.

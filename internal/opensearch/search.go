@@ -118,8 +118,9 @@ var candidateFields = []string{"number", "same_text", "title_key", "name_key", "
 
 // Names of conditions that candidates are asked for.
 const (
-	hasAll   = "all"
-	hasWords = "words"
+	hasAll    = "all"
+	hasWords  = "words"
+	hasQuoted = "quoted"
 )
 
 // never is a condition that no document meets. It carries conditions that are only
@@ -144,6 +145,9 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 	}
 	if m.complete != nil {
 		tested = append(tested, named(hasAll, m.complete))
+	}
+	if m.phrases != nil {
+		tested = append(tested, named(hasQuoted, anyOf(m.phrases)))
 	}
 	if texts > 0 {
 		tested = append(tested, m.texts(texts, nil)...)
@@ -176,8 +180,9 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 		best := object{"query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}},
 			"boost_mode": "multiply"}
 		var functions []object
-		for _, p := range m.phrases {
-			functions = append(functions, object{"filter": p, "weight": query.PhraseWeight})
+		if m.phrases != nil {
+			p := anyOf(m.phrases)
+			functions = append(functions, object{"filter": p, "weight": 1 + retrieval.QuotedBonus})
 		}
 		if m.complete != nil {
 			functions = append(functions, object{"filter": m.complete, "weight": 1 + retrieval.CompleteBonus})
@@ -265,6 +270,7 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 		c := candidate{text: x.SameText, print: x.Print, chunks: x.ChunkCount, words: slices.Contains(h.Matched, hasWords)}
 		c.Document = retrieval.Document{Number: x.Number, Chunk: -1, NearChunk: -1,
 			Complete: slices.Contains(h.Matched, hasAll),
+			Quoted:   slices.Contains(h.Matched, hasQuoted),
 			Titled:   slices.Contains(m.titles, x.TitleKey)}
 		if r.Plan != nil && x.NameKey != "" {
 			c.Named = slices.Contains(r.Plan.Names, x.NameKey)
@@ -282,6 +288,9 @@ func (m *matching) decode(r *retrieval.Request, hits []rawHit) ([]candidate, err
 			}
 			if c.Named {
 				score /= 1 + retrieval.NameBonus
+			}
+			if c.Quoted {
+				score /= 1 + retrieval.QuotedBonus
 			}
 			if c.Same {
 				score /= 1 + retrieval.LanguageBonus

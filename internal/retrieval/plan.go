@@ -27,8 +27,9 @@ type Plan struct {
 	Extra  []query.Node // conditions that only count in the ranking
 	Signs  []string     // signs of the typed text, such as C++, which also count in the ranking
 
-	// Phrases are quoted words of a question, which only count in the ranking. They say
-	// nothing about excerpts: each of their words is a condition of its own.
+	// Phrases are quoted words of a question, which only count in the ranking; see
+	// Document.Quoted. They say nothing about excerpts: each of their words is a condition
+	// of its own.
 	Phrases []query.Node
 
 	// Titles are the tokens of the text in each language of the documents. Documents
@@ -80,7 +81,7 @@ func newPlan(text query.Text, languages []analysis.Language, anyWord bool) *Plan
 		}
 	}
 	for _, s := range text.Phrases() {
-		p.Phrases = append(p.Phrases, query.Boost{Node: query.Phrase{Text: s}, Factor: query.PhraseWeight})
+		p.Phrases = append(p.Phrases, query.Phrase{Text: s})
 	}
 	p.Signs = signsOf(text.Question())
 	p.weighLiterals(text)

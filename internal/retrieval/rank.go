@@ -18,6 +18,7 @@ func rank(p *Plan, c *Candidates) []Document {
 	words, others := slices.Clone(all[:n]), all[n:]
 	prefer(p, words[:min(n, NearHits)])
 	list := fuse(p, c, words, others)
+	preferQuoted(list)
 	return preferTitled(p, all, list)
 }
 
@@ -62,6 +63,21 @@ func prefer(p *Plan, best []Document) {
 		}
 	}
 	byScore(best)
+}
+
+// preferQuoted raises the scores of documents in which quoted words stand together,
+// whatever the meaning of the others is.
+func preferQuoted(list []Document) {
+	found := false
+	for i := range list {
+		if list[i].Quoted {
+			list[i].Score *= 1 + QuotedBonus
+			found = true
+		}
+	}
+	if found {
+		byScore(list)
+	}
 }
 
 // byScore sorts documents, best first. Documents with equal scores keep the order of

@@ -100,6 +100,7 @@ type Document struct {
 	Complete bool    // it has all words that count
 	Titled   bool    // its title is the query
 	Named    bool    // its name is one of Plan.Names
+	Quoted   bool    // it has one of Plan.Phrases
 	Same     bool    // it is in Plan.Language, or its language is not known; only if Plan.Language is set
 	Text     string  // the same for documents with the same text, "" if duplicates are not among the candidates
 
@@ -173,6 +174,7 @@ const (
 const (
 	CompleteBonus = 0.2  // it has all words of a query of which some are enough
 	NameBonus     = 0.2  // its name is a word of the query; of 210 questions (bench/notes/answers.md), 145 have the right page first, and 135 without it
+	QuotedBonus   = 2    // it has quoted words of a question as they are quoted; also added to scores with the meaning
 	LanguageBonus = 0.25 // it is in the language of the question, and others are not
 )
 
