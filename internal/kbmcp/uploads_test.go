@@ -299,7 +299,7 @@ func TestFinishedUploads(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.byID[id].file.Stat(); !errors.Is(err, os.ErrClosed) {
+			if err := a.byID[id].file.Close(); !errors.Is(err, os.ErrClosed) { // again
 				t.Fatalf("the file is open: %v", err)
 			}
 			ids = append(ids, id)
