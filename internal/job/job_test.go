@@ -399,6 +399,7 @@ func TestManyKept(t *testing.T) {
 			handle(t, m, Task{Run: lasting(time.Second, "r")})
 		}
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		if n := len(m.kept); n != 1000 {
 			t.Errorf("%d of 1000 jobs are kept", n)
 		}
