@@ -3,7 +3,6 @@ package query
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -241,6 +240,10 @@ func insertBackslashes(s string, offsets []int) string {
 // what each of them counts.
 const PhraseWeight = 3
 
+// phraseBoost is PhraseWeight in a query for Fess, which counts words in the title ten
+// times as much as those in the text.
+const phraseBoost = "^30"
+
 // anyOf returns a query for documents with any of some words, in the form in which
 // [Guard] returns it. Repeated words count once. Without words it returns "". Phrases of
 // these words count more than their words do.
@@ -262,7 +265,7 @@ func anyOf(words, phrases []string) string {
 		return parts[0]
 	}
 	for _, p := range phrases {
-		parts = append(parts, Quote(p)+"^"+strconv.Itoa(PhraseWeight))
+		parts = append(parts, Quote(p)+phraseBoost)
 	}
 	return "(" + strings.Join(parts, " OR ") + ")"
 }
