@@ -240,3 +240,12 @@ func TestReadExcluded(t *testing.T) {
 		}
 	}
 }
+
+// A quoted part that is too long for a query is not preferred, and its words are found.
+func TestLongPhrase(t *testing.T) {
+	text, err := query.Read(`where is "` + strings.Repeat("forecast ", 1107) + `vaults" in the vault`)
+	any, _, ok := text.Any()
+	if err != nil || !ok || len(text.Phrases()) != 1 || any.Kind() != query.Expression || strings.Contains(any.String(), `"`) {
+		t.Errorf("any of the words = %.60q of kind %v, %v, want the words", any, any.Kind(), err)
+	}
+}

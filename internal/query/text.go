@@ -76,12 +76,17 @@ func AnyOf(words []string) Text { return anyWithin(words, nil, "") }
 // anyWithin is AnyOf with phrases that are preferred and conditions in the query
 // language, "" for none.
 func anyWithin(words, phrases []string, conditions string) Text {
-	for words = words[:min(len(words), maxAny)]; ; words = words[:len(words)/2] {
+	words = words[:min(len(words), maxAny)]
+	for {
 		t, err := Parse(strings.TrimSpace(anyOf(words, phrases) + " " + conditions))
-		if err == nil {
+		switch {
+		case err == nil:
 			return t
+		case phrases != nil: // the text is too long
+			phrases = nil
+		default:
+			words = words[:len(words)/2]
 		}
-		// The text is too long.
 	}
 }
 
