@@ -264,13 +264,13 @@ func (c *connection) connect(ctx context.Context, client *clients.Client, s clie
 		return s.Name, false, c.print(client, f, verb, entry)
 	}
 	there := clients.Read(s.Name, old)
-	if found && !client.Same(s, old) && !c.isOurs(ctx, there) {
-		return "", false, &hintError{fmt.Errorf("%s has an entry %q that is not of this program", f.Path, s.Name),
-			"Choose another name with --name. Nothing was changed."}
-	}
-	if found && client.Same(s, old) {
+	switch {
+	case found && client.Same(s, old):
 		c.say("%s is already connected to %s, as %q in %s.", client.Title, targetOf(s), s.Name, f.Path)
 		return s.Name, false, nil
+	case found && !c.isOurs(ctx, there):
+		return "", false, &hintError{fmt.Errorf("%s has an entry %q that is not of this program", f.Path, s.Name),
+			"Choose another name with --name. Nothing was changed."}
 	}
 	if s.URL != "" && !c.DryRun {
 		c.remember(s)

@@ -165,11 +165,17 @@ func Norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
+// HasDirection reports whether the L2 norm of a vector is finite and not zero.
+func HasDirection(v []float32) bool { return scales(Norm(v)) }
+
+// scales reports whether a vector can be divided by its norm.
+func scales(norm float64) bool { return norm != 0 && !math.IsInf(norm, 0) && !math.IsNaN(norm) }
+
 // Normalize scales a vector to an L2 norm of 1. It reports false, and leaves the
 // vector as it is, if the norm is zero or not finite.
 func Normalize(v []float32) bool {
 	norm := Norm(v)
-	if norm == 0 || math.IsInf(norm, 0) || math.IsNaN(norm) {
+	if !scales(norm) {
 		return false
 	}
 	scale := 1 / norm

@@ -10,7 +10,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/knowhow-mcp/knowhow/internal/config"
@@ -99,19 +98,12 @@ func WantURL(address string) string {
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return "an absolute http or https URL such as http://localhost:8080"
-	case !validPort(u):
+	case !httpguard.ValidPort(u):
 		return "a URL with a port from 1 to 65535, or without one"
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "a URL without user name, query and fragment; an access token belongs in fessAuth.accessToken"
 	}
 	return ""
-}
-
-// validPort reports whether the port of a URL can be connected to. "" is that of the
-// scheme.
-func validPort(u *url.URL) bool {
-	n, err := strconv.Atoi(u.Port())
-	return u.Port() == "" || err == nil && n >= 1 && n <= 65535
 }
 
 // checkFess checks the connection to Fess.
@@ -222,6 +214,6 @@ func (c *Config) checkContentFetch(k *checker) {
 	k.want(!strings.ContainsFunc(f.UserAgent, unprintable), "contentFetch.userAgent", "printable ASCII characters")
 	k.word("contentFetch.fessCache", f.FessCache, "policy", "always", "never")
 	u, err := url.Parse(f.Proxy)
-	k.want(f.Proxy == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && validPort(u),
+	k.want(f.Proxy == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && httpguard.ValidPort(u),
 		"contentFetch.proxy", "an absolute http or https URL such as http://proxy.example.com:3128")
 }

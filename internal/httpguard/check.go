@@ -125,7 +125,7 @@ func WantOrigin(origin string) string {
 	const want = "an origin such as https://chat.example.com"
 	u, err := url.Parse(origin)
 	switch {
-	case err != nil || u.Scheme == "" || u.Hostname() == "" || !validPort(u) || strings.Contains(u.Host, "*"):
+	case err != nil || u.Scheme == "" || u.Hostname() == "" || !ValidPort(u) || strings.Contains(u.Host, "*"):
 		return want
 	case u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return want + ", without user name, path, query and fragment"
@@ -133,8 +133,8 @@ func WantOrigin(origin string) string {
 	return ""
 }
 
-// validPort reports whether a URL has a port that can be connected to, or none.
-func validPort(u *url.URL) bool {
+// ValidPort reports whether a URL has a port that can be connected to, or none.
+func ValidPort(u *url.URL) bool {
 	n, err := strconv.Atoi(u.Port())
 	return u.Port() == "" || err == nil && n >= 1 && n <= 65535
 }

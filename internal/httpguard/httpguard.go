@@ -181,8 +181,8 @@ func New(o Options) *Server {
 }
 
 // ServeHTTP implements [http.Handler]. It checks, in this order, the token (401), the
-// Host and the page that sent the request (403), and the path (404), so that the paths
-// are not told to clients without a token. A preflight request of an allowed page is
+// Host and the page that sent the request (403), and the path (404). So a client without
+// a token does not learn the paths. A preflight request of an allowed page is
 // answered before the token is checked, because it has none.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limitBody(w, r, refusedBodyTime)

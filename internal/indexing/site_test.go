@@ -206,7 +206,7 @@ func TestSite(t *testing.T) {
 }
 
 // A site without a document is asked again after a minute, whatever has failed, and at
-// once when the program starts again. Until then, searches are told that documents are
+// once when the program starts again. Until then, searches report that documents are
 // missing.
 func TestSiteWithoutDocuments(t *testing.T) {
 	for _, tt := range []struct{ name, failing, robots string }{

@@ -16,9 +16,10 @@ import (
 // files that another version has read are read again.
 const ReaderVersion = 5
 
-// Make returns the document for data: the bytes of a file, an upload or a web page. known contains the metadata of the document: at least Label and
-// Path, whose extension determines the format, and MIMEType if the origin
-// declared it, as in a Content-Type header.
+// Make returns the document for data: the bytes of a file, an upload or a web page.
+// known contains the metadata of the document: at least Label and Path, whose extension
+// determines the format, and MIMEType if the origin declared it, as in a Content-Type
+// header.
 //
 // Make sets MIMEType, FileType, Lang, Size, Hash, Text, Chunks, Sections and Pages.
 // It sets ID, Filename, Title and Type if they are empty in known. All other fields are

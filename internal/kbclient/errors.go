@@ -40,7 +40,7 @@ const (
 // about the request itself has the kind that [kb.Base] defines. Everything else
 // is a failure of the engine or of something in front of it.
 func (q request) refusal(resp *http.Response, answer []byte) error {
-	// The answer may also be due to a wrong address, which cannot be told from this.
+	// A wrong address gives the same answer.
 	if q.about != "" && resp.StatusCode == http.StatusNotFound {
 		return fmt.Errorf("%s does not exist: %w", q.about, errkind.NotFound)
 	}

@@ -2,7 +2,6 @@ package match
 
 import (
 	"context"
-	"slices"
 
 	"github.com/knowhow-mcp/knowhow/internal/query"
 	"github.com/knowhow-mcp/knowhow/internal/relevance"
@@ -47,7 +46,18 @@ func (x *Matcher) Match(ctx context.Context, p *retrieval.Plan, within func(segm
 			m.Missing = append(m.Missing, w.Text)
 		}
 	}
-	for i, n := range slices.Concat(p.Phrases, p.Extra) {
+	if len(p.Phrases) > 0 {
+		f, err := x.or(ctx, p.Phrases)
+		if err != nil && !x.timedOut(ctx, err) {
+			return m, err
+		}
+		for _, l := range f.Leaves {
+			l.patterns = nil // for excerpts, each word is a condition of its own
+		}
+		m.Quoted = f.Docs
+		m.addLeaves(f.Leaves)
+	}
+	for _, n := range p.Extra {
 		f, err := x.Eval(ctx, n)
 		if x.timedOut(ctx, err) {
 			break
@@ -55,27 +65,9 @@ func (x *Matcher) Match(ctx context.Context, p *retrieval.Plan, within func(segm
 		if err != nil {
 			return m, err
 		}
-		if i < len(p.Phrases) {
-			m.addQuoted(f)
-		}
 		m.addLeaves(f.Leaves)
 	}
 	return m, nil
-}
-
-// addQuoted adds what a phrase of the plan matches. Its leaves are no conditions for
-// excerpts.
-func (m *Matched) addQuoted(f Matches) {
-	for _, l := range f.Leaves {
-		l.patterns = nil
-	}
-	switch {
-	case f.Void:
-	case m.Quoted == nil:
-		m.Quoted = f.Docs
-	default:
-		m.Quoted.Or(f.Docs)
-	}
 }
 
 // matchAll finds the documents with all words.

@@ -137,7 +137,7 @@ func named(name string, condition object) object {
 // candidates returns a search for the n best documents that match, or for all of
 // some documents that meet the other conditions, with some of their texts.
 func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts int) object {
-	must, filter, should := []object{m.query}, m.filter, slices.Concat(m.extra, m.phrases)
+	must, filter, should := []object{m.query}, m.filter, slices.Clone(m.extra)
 	var tested []object
 	if among != nil {
 		must, filter, should = nil, append(slices.Clone(m.filter), oneOf("number", among)), append(should, m.query)
@@ -146,8 +146,9 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 	if m.complete != nil {
 		tested = append(tested, named(hasAll, m.complete))
 	}
-	if m.phrases != nil {
-		tested = append(tested, named(hasQuoted, anyOf(m.phrases)))
+	if m.quoted != nil {
+		should = append(should, m.quoted)
+		tested = append(tested, named(hasQuoted, m.quoted))
 	}
 	if texts > 0 {
 		tested = append(tested, m.texts(texts, nil)...)
@@ -180,9 +181,8 @@ func (m *matching) candidates(r *retrieval.Request, n int, among []int64, texts 
 		best := object{"query": object{"nested": object{"path": "chunks", "score_mode": "max", "query": q}},
 			"boost_mode": "multiply"}
 		var functions []object
-		if m.phrases != nil {
-			p := anyOf(m.phrases)
-			functions = append(functions, object{"filter": p, "weight": 1 + retrieval.QuotedBonus})
+		if m.quoted != nil {
+			functions = append(functions, object{"filter": m.quoted, "weight": 1 + retrieval.QuotedBonus})
 		}
 		if m.complete != nil {
 			functions = append(functions, object{"filter": m.complete, "weight": 1 + retrieval.CompleteBonus})

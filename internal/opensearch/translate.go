@@ -59,7 +59,7 @@ type matching struct {
 	labels   []string   // one of them is a condition; nil if there is none
 	complete object     // documents with all words that count; nil unless some are enough
 	extra    []object   // conditions that only count in the ranking
-	phrases  []object   // likewise, and only whether a document meets them: chunks have no order of words
+	quoted   object     // documents with a phrase of the plan, in which chunks have no order of words; nil if it has none
 	titles   []string   // documents with such a title_key come first
 	words    []*counted // those of the words of the plan
 	counted  []*counted // all of them
@@ -171,13 +171,13 @@ func (t *translator) plain(m *matching, p *retrieval.Plan) error {
 			return err
 		}
 	}
-	for _, n := range p.Phrases {
-		part, err := t.node(n)
+	if len(p.Phrases) > 0 {
+		part, err := t.or(p.Phrases)
 		if err != nil {
 			return err
 		}
 		if !part.void {
-			m.phrases = append(m.phrases, part.query)
+			m.quoted = part.query
 		}
 	}
 	for _, n := range p.Extra {

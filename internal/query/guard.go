@@ -236,12 +236,9 @@ func insertBackslashes(s string, offsets []int) string {
 	return b.String()
 }
 
-// PhraseWeight is what quoted words of a sentence count where they stand together, beside
-// what each of them counts.
-const PhraseWeight = 3
-
-// phraseBoost is PhraseWeight in a query for Fess, which counts words in the title ten
-// times as much as those in the text.
+// phraseBoost is the boost of quoted words of a sentence where they stand together. Fess
+// counts words in the title ten times as much as those in the text, where the phrase must
+// outweigh them.
 const phraseBoost = "^30"
 
 // anyOf returns a query for documents with any of some words, in the form in which

@@ -233,9 +233,9 @@ func (t Text) Phrases() (phrases []string) {
 }
 
 // Any returns a query for documents with any of the words of t, which has two or
-// more. Those with its [Text.Phrases] are preferred. Words in scripts without blanks between words are those of [Divide] and
-// their [Pieces]. pieces reports whether there are such pieces. ok is false if t has
-// no words or only one.
+// more. Those with its [Text.Phrases] are preferred. Words in scripts without blanks
+// between words are those of [Divide] and their [Pieces]. pieces reports whether there
+// are such pieces. ok is false if t has no words or only one.
 func (t Text) Any() (some Text, pieces, ok bool) {
 	words, _ := Divide(t.words)
 	n := len(words)

@@ -28,8 +28,7 @@ type Plan struct {
 	Signs  []string     // signs of the typed text, such as C++, which also count in the ranking
 
 	// Phrases are quoted words of a question, which only count in the ranking; see
-	// Document.Quoted. They say nothing about excerpts: each of their words is a condition
-	// of its own.
+	// Document.Quoted. Excerpts do not depend on them, because each word is in Words too.
 	Phrases []query.Node
 
 	// Titles are the tokens of the text in each language of the documents. Documents

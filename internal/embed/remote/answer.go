@@ -77,7 +77,7 @@ func (e *Embedder) read(answer []byte, n int) ([][]float32, error) {
 			return nil, e.fault(errkind.Conflict, 502, fmt.Sprintf(
 				"the embedding service sent vectors of %d numbers where %d are expected; choose the model that the other vectors were made with", len(v), want), ModelReason)
 		}
-		if n := embed.Norm(v); n == 0 || math.IsInf(n, 0) || math.IsNaN(n) {
+		if !embed.HasDirection(v) {
 			return nil, e.malformed("sent a vector without a direction; choose a model for embeddings", ModelReason)
 		}
 		out[i] = v

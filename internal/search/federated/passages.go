@@ -380,6 +380,10 @@ func (w *words) weigh(chunks int, with []int) {
 // next one.
 const wordBytes = 6
 
+// phraseWeight is what quoted words of a sentence count where they stand together, of
+// what the rarest word counts.
+const phraseWeight = 3
+
 // score sets the weights of words, and returns the chunks with their scores: BM25F and,
 // if near is true, the proximity of words.
 func (p *page) score(w *words, near bool) []passage.Chunk {
@@ -436,7 +440,7 @@ func (p *page) score(w *words, near bool) []passage.Chunk {
 		text := plainText(p.titles[p.of[i]] + "\n" + p.contents[i].Heading + "\n" + p.contents[i].Text)
 		for _, phrase := range w.phrases {
 			if strings.Contains(text, phrase) {
-				chunks[i].Score += query.PhraseWeight * rarest / (1 + relevance.K1*norm)
+				chunks[i].Score += phraseWeight * rarest / (1 + relevance.K1*norm)
 			}
 		}
 	}
