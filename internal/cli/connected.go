@@ -2,7 +2,9 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,33 +42,48 @@ func (v *invocation) addedPath() (string, error) {
 	return filepath.Join(dir, addedFile), err
 }
 
-// added returns the entries for servers at URLs that connect has added, none if the file
-// cannot be read.
-func (v *invocation) added() []addedEntry {
+// added returns the entries for servers at URLs that connect has added.
+func (v *invocation) added() ([]addedEntry, error) {
 	path, err := v.addedPath()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	data, err := os.ReadFile(path)
-	var list addedEntries
-	if err != nil || json.Unmarshal(data, &list) != nil {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	return list.Connections
+	if err != nil {
+		return nil, err
+	}
+	var list addedEntries
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("%s is damaged and can be removed: %w", path, err)
+	}
+	return list.Connections, nil
 }
 
-// hasAdded reports whether connect has added an entry for a server at a URL.
+// hasAdded reports whether connect has added an entry for a server at a URL. It does not
+// if the file cannot be read.
 func (v *invocation) hasAdded(s clients.Server) bool {
-	return s.URL != "" && slices.Contains(v.added(), addedEntry{s.Name, s.URL})
+	if s.URL == "" {
+		return false
+	}
+	list, err := v.added()
+	return err == nil && slices.Contains(list, addedEntry{s.Name, s.URL})
 }
 
 // remember remembers an entry for a server at a URL. If that fails, it prints a warning:
 // the client can be connected nevertheless.
 func (v *invocation) remember(s clients.Server) {
-	if v.hasAdded(s) {
+	list, err := v.added()
+	entry := addedEntry{s.Name, s.URL}
+	if slices.Contains(list, entry) {
 		return
 	}
-	if err := v.writeAdded(append(v.added(), addedEntry{s.Name, s.URL})); err != nil {
+	if err == nil {
+		err = v.writeAdded(append(list, entry))
+	}
+	if err != nil {
 		v.warn(fmt.Sprintf("%s: the entry is recognized only while its server runs", errkind.Message(err)))
 	}
 }
@@ -74,11 +91,15 @@ func (v *invocation) remember(s clients.Server) {
 // forget removes what [invocation.remember] has remembered, so that an entry that
 // somebody else writes is not taken for it.
 func (v *invocation) forget(s clients.Server) {
-	if !v.hasAdded(s) {
+	if s.URL == "" {
 		return
 	}
-	is := func(a addedEntry) bool { return a == addedEntry{s.Name, s.URL} }
-	if err := v.writeAdded(slices.DeleteFunc(v.added(), is)); err != nil {
+	list, err := v.added()
+	n := slices.Index(list, addedEntry{s.Name, s.URL})
+	if err == nil && n >= 0 {
+		err = v.writeAdded(slices.Delete(list, n, n+1))
+	}
+	if err != nil {
 		v.warn(errkind.Message(err))
 	}
 }

@@ -10,15 +10,15 @@ import (
 
 // What the listener refuses has the form of the API that was asked.
 func TestRefusals(t *testing.T) {
-	const v2 = `{"response":{"status":1,"error":{"code":"auth_required","message":"a bearer token is required, and this request has none or a wrong one"}}}`
+	const v2 = `{"response":{"status":1,"error":{"code":"auth_required","message":"a token is required, and this request has none or a wrong one"}}}`
 	for prefix, route := range map[string]httpguard.Route{
 		"":      fessserver.Route(fessserver.Options{Backend: &stub{}}),
 		"/fess": fessserver.Route(fessserver.Options{Backend: &stub{}, Prefix: "/fess"}),
 	} {
 		h := httpguard.New(httpguard.Options{Token: "s3cret", Routes: []httpguard.Route{route}})
 		for path, want := range map[string]string{
-			"/api/v1/documents": `{"message":"a bearer token is required, and this request has none or a wrong one"}`,
-			"/api//v1/health":   `{"message":"a bearer token is required, and this request has none or a wrong one"}`,
+			"/api/v1/documents": `{"message":"a token is required, and this request has none or a wrong one"}`,
+			"/api//v1/health":   `{"message":"a token is required, and this request has none or a wrong one"}`,
 			"/api/v2/search":    v2,
 			"/api/v2//labels":   v2,
 			"/cache/":           "a bearer token is required",

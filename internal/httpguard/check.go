@@ -25,6 +25,9 @@ func (s *Server) check(r *http.Request, route *Route) (context.Context, *Refusal
 	return ctx, s.checkSender(r, route)
 }
 
+// TokenRequired is the message of a refusal with the reason [NoToken].
+const TokenRequired = "a token is required, and this request has none or a wrong one"
+
 // authenticate returns the context for the handler, or why the token of a request is
 // refused.
 func (s *Server) authenticate(r *http.Request) (context.Context, *Refusal) {
@@ -33,7 +36,7 @@ func (s *Server) authenticate(r *http.Request) (context.Context, *Refusal) {
 		return s.o.Authenticate(r)
 	case !HasToken(r, s.o.Token):
 		return nil, &Refusal{Reason: NoToken, Status: http.StatusUnauthorized,
-			Message: "a bearer token is required, and this request has none or a wrong one"}
+			Message: TokenRequired}
 	}
 	return r.Context(), nil
 }

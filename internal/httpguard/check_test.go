@@ -154,19 +154,19 @@ func TestRefusals(t *testing.T) {
 		status                            int
 		body                              string
 	}{
-		{"GET", "/a", "wrong", "", "", 401, "route: a bearer token is required, and this request has none or a wrong one"},
-		{"GET", "/b", "wrong", "", "", 401, "server: a bearer token is required, and this request has none or a wrong one"},
+		{"GET", "/a", "wrong", "", "", 401, "route: a token is required, and this request has none or a wrong one"},
+		{"GET", "/b", "wrong", "", "", 401, "server: a token is required, and this request has none or a wrong one"},
 		{"GET", "/a", "s3cret", "evil.example", "",
 			403, "route: the Host header names another host than this one, set hosts"},
 		{"GET", "/a", "s3cret", "", "https://evil.example", 403,
 			"route: requests from this web origin are not allowed, " +
 				"set origins"},
-		{"GET", "/c", "", "", "", 401, "server: a bearer token is required, and this request has none or a wrong one"},
+		{"GET", "/c", "", "", "", 401, "server: a token is required, and this request has none or a wrong one"},
 		{"GET", "/c", "s3cret", "", "", 404, "server: nothing is served at this path, use /a or /b or /healthz"},
 		{"GET", "/nothing", "", "", "", 401,
-			"server: a bearer token is required, and this request has none or a wrong one"},
+			"server: a token is required, and this request has none or a wrong one"},
 		{"POST", "/a/", "wrong", "", "", 401,
-			"server: a bearer token is required, and this request has none or a wrong one"},
+			"server: a token is required, and this request has none or a wrong one"},
 		{"GET", "/nothing", "s3cret", "evil.example", "",
 			403, "server: the Host header names another host than this one, set hosts"},
 		{"GET", "/nothing", "s3cret", "", "", 404, "server: nothing is served at this path, use /a or /b or /healthz"},

@@ -86,7 +86,7 @@ var errWrongToken = fmt.Errorf("the token is not known: %w", errkind.Denied)
 // with its token, and is nil if there is none.
 func (t *Table) noToken(r *http.Request, err error) *httpguard.Refusal {
 	f := &httpguard.Refusal{Reason: httpguard.NoToken, Status: http.StatusUnauthorized,
-		Message: "a token is required, and this request has none or a wrong one"}
+		Message: httpguard.TokenRequired}
 	if t.o.Issuer != nil {
 		f.Header = http.Header{"Www-Authenticate": {t.o.Issuer.Challenge(r.URL.Path, err)}}
 		if err != nil {
