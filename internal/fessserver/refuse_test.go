@@ -21,8 +21,8 @@ func TestRefusals(t *testing.T) {
 			"/api//v1/health":   `{"message":"a token is required, and this request has none or a wrong one"}`,
 			"/api/v2/search":    v2,
 			"/api/v2//labels":   v2,
-			"/cache/":           "a bearer token is required",
-			"/":                 "a bearer token is required",
+			"/cache/":           "a token is required",
+			"/":                 "a token is required",
 		} {
 			w := ask(t, h, "GET", prefix+path, nil)
 			if w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" ||

@@ -141,7 +141,7 @@ func authenticate(o httpguard.Options) httpguard.Options {
 	o.Authenticate = func(r *http.Request) (context.Context, *httpguard.Refusal) {
 		if token != "" && httpguard.BearerToken(r) != token {
 			return nil, &httpguard.Refusal{Reason: httpguard.NoToken, Status: 401,
-				Message: "a bearer token is required, and this request has none or a wrong one",
+				Message: "a token is required, and this request has none or a wrong one",
 				Header:  http.Header{"Www-Authenticate": {challenge}}}
 		}
 		return context.WithValue(r.Context(), caller{}, token), nil

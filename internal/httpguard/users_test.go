@@ -83,7 +83,7 @@ func TestNothingWithoutToken(t *testing.T) {
 				}
 				w := answer(o, r)
 				if got := strings.TrimSpace(w.Body.String()); w.Code != 401 ||
-					got != "a bearer token is required, and this request has none or a wrong one" || len(w.Header()) != 3 {
+					got != "a token is required, and this request has none or a wrong one" || len(w.Header()) != 3 {
 					t.Errorf("%s %s with %q = %d %s with %v, want 401", method, path, header, w.Code, got, w.Header())
 				}
 			}
