@@ -85,7 +85,7 @@ func TestPackText(t *testing.T) {
 func TestDamagedChunks(t *testing.T) {
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)
-	texts := map[string]string{"short": "A walrus eats clams.", "long": strings.Repeat("A walrus eats clams. ", 2000)}
+	texts := map[string]string{"short": "A walrus eats clams.", "long": strings.Repeat("A walrus eats clams. ", 4000)}
 	for id, text := range texts {
 		d := &document.Document{ID: id, Label: "a", Path: id, Title: id, Text: text,
 			Chunks: []document.Chunk{{Length: min(len(text), 1000)}}}
