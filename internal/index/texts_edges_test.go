@@ -83,6 +83,9 @@ func TestPackText(t *testing.T) {
 
 // TestDamagedChunks searches while the bounds of chunks are wrong.
 func TestDamagedChunks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds, many times that with the race detector, and has one goroutine")
+	}
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)
 	texts := map[string]string{"short": "A walrus eats clams.", "long": strings.Repeat("A walrus eats clams. ", 4000)}
