@@ -454,7 +454,7 @@ func TestMixedLabels(t *testing.T) {
 func TestMixedFailures(t *testing.T) {
 	t.Parallel()
 	m := newMixture(t)
-	const limit = "3s"
+	const limit = "8s"
 	url := m.serve(t, append([]string{"--source-timeout", limit}, m.sources()...)...)
 	without := m.serve(t, m.path("docs"), "datasets:"+m.path("sets"), "kb")
 	s := connect(t, url+"/mcp")
